@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from clientlab.analysis.ratios import FEWEST_ROUNDS, Ratio
@@ -53,19 +53,10 @@ def rounds_for_direction(ratio: Ratio, material: float) -> int | None:
     return rounds_for_width(ratio, max(away, math.log(material) - away))
 
 
-def rounds_for_edge(ratio: Ratio, edge: float, fixed: float = 0.0) -> int | None:
-    """Return about how many rounds in all show on which side of an edge the ratio is; None if that is not worth it.
-
-    `fixed`: the part of half the interval's width that no round makes narrower (of logarithms), which adds in squares.
-    """
+def rounds_for_edge(ratio: Ratio, edge: float) -> int | None:
+    """Return about how many rounds in all show on which side of an edge the ratio is; None if that is not worth it."""
     distance = abs(math.log(ratio.value / edge))
-    if distance <= fixed or ratio.interval is None:
-        return None
-    if not fixed:
-        return rounds_for_width(ratio, distance)
-    half = math.sqrt(max(0.0, math.log(ratio.interval[1] / ratio.interval[0]) ** 2 / 4 - fixed**2))
-    own = replace(ratio, low=ratio.value * math.exp(-half), high=ratio.value * math.exp(half))
-    return rounds_for_width(own, math.sqrt(distance**2 - fixed**2))
+    return rounds_for_width(ratio, distance) if distance and ratio.interval is not None else None
 
 
 def rounds_for_width(ratio: Ratio, distance: float) -> int | None:

@@ -15,14 +15,12 @@ from typing import Self
 
 import numpy as np
 
-from clientlab.analysis.typical import Floats, t_quantile, typical, typical_interval
+from clientlab.analysis.typical import Floats, typical, typical_interval
 
 FEWEST_ROUNDS = 3
 """With fewer rounds, no interval is computed."""
 
 CONFIDENCE = 0.95
-
-_POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -81,22 +79,6 @@ def paired_ratio(
     low, high = (float(np.exp(end)) for end in typical_interval(logs, confidence))
     # Rounding must not move an end beyond the value.
     return Ratio(value, min(low, value), max(high, value), len(logs), confidence)
-
-
-@np.errstate(over="ignore")  # a ratio beyond all numbers is infinite
-def detectable_ratio(
-    these: Mapping[int, float], those: Mapping[int, float], interval: tuple[float, float] | None
-) -> float | None:
-    """Return the smallest ratio above 1 that an interval of this width shows in 80 of 100 cases, at this noise.
-
-    Return None with too few rounds, which have no interval.
-    """
-    logs = paired_logs(these, those)
-    if interval is None or len(logs) < FEWEST_ROUNDS or not interval[0]:
-        return None
-    low, high = np.log(interval)
-    error = float(logs.std(ddof=1)) / np.sqrt(len(logs))
-    return float(np.exp((high - low) / 2 + t_quantile(len(logs) - 1, _POWER) * error))
 
 
 def typical_figure(figures: Mapping[int, float], confidence: float = CONFIDENCE) -> Ratio | None:

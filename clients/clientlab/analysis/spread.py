@@ -11,15 +11,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from clientlab.analysis.pair_differences import medians
 from clientlab.analysis.ratios import CONFIDENCE, Ratio
 from clientlab.analysis.typical import Floats, t_quantile
 
 FEWEST_ROUNDS = 6
 """With fewer rounds, no interval is computed: one outlying round of five spoils four of ten differences."""
-
-_FEW = 24
-"""Of so few values of thousands of simulations at once, all differences are put in order without each value."""
 
 
 def spread_ratio(
@@ -65,19 +61,11 @@ def _interval(
 
 
 def spreads(x: Floats) -> tuple[Floats, Floats]:
-    """Median difference between two values, over the last axis, and that without each of the values."""
+    """Median difference between two of at least 2 values, over the last axis, and that without each of the values."""
     n = x.shape[-1]
-    if n < FEWEST_ROUNDS or (n <= _FEW and x.ndim > 1):
-        return _spread(x), np.stack([_spread(np.delete(x, index, axis=-1)) for index in range(n)], axis=-1)
-    found = [medians(row) for row in x.reshape(-1, n)]
-    whole, without = (np.array(part) for part in zip(*found, strict=True))
-    return whole.reshape(x.shape[:-1]), without.reshape(x.shape)
-
-
-def _spread(x: Floats) -> Floats:
-    """NaN for a single value."""
-    if x.shape[-1] < 2:
-        return np.full(x.shape[:-1], np.nan)
-    one, other = np.triu_indices(x.shape[-1], 1)
-    found: Floats = np.median(np.abs(x[..., one] - x[..., other]), axis=-1)
-    return found
+    one, other = np.triu_indices(n, 1)
+    gaps = np.abs(x[..., one] - x[..., other])
+    if n < FEWEST_ROUNDS:
+        return np.median(gaps, axis=-1), np.full(x.shape, np.nan)
+    without = [np.median(gaps[..., (one != left_out) & (other != left_out)], axis=-1) for left_out in range(n)]
+    return np.median(gaps, axis=-1), np.stack(without, axis=-1)

@@ -16,7 +16,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from clientlab.analysis.pair_differences import between
 from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate
 from clientlab.analysis.typical import Floats, t_quantile
 
@@ -24,8 +23,6 @@ POWER = 0.8
 """A change counts as one that a comparison could have seen if it would have seen it in so many cases."""
 
 _FEW = 6
-_MOST_LISTED = 20_000
-"""Differences of rounds of one run to those of the other. With more, only those of the wanted ranks are looked for."""
 _MOST_EXACT = 50
 """With more rounds on a side, the ranks' distribution is close to normal."""
 
@@ -41,9 +38,12 @@ def unpaired_ratio(
     """
     if not these or not those or min(*these, *those) <= 0:
         return None
-    found = _estimate(np.log(these), np.log(those), step, confidence)
-    low, high = (None if end is None else float(np.exp(end)) for end in (found.low, found.high))
-    return Estimate(float(np.exp(found.value)), low, high)
+    logs = np.log(these), np.log(those)
+    value = float(np.exp(shift(*logs)))
+    if min(len(these), len(those)) < FEWEST_ROUNDS:
+        return Estimate(value, None, None)
+    low, high = (float(np.exp(end)) for end in shift_interval(*logs, step, confidence))
+    return Estimate(value, low, high)
 
 
 def unpaired_difference(
@@ -81,10 +81,8 @@ def shift(these: Floats, those: Floats) -> Floats:
 
     Hodges and Lehmann (1963), Estimates of location based on rank tests, Ann. Math. Statist. 34(2).
     """
-    if (count := _too_many(these, those)) is None:
-        found: Floats = np.median(_differences(these, those), axis=-1)
-        return found
-    return np.asarray(np.mean(between(these, those, [(count - 1) // 2, count // 2])))
+    found: Floats = np.median(_differences(these, those), axis=-1)
+    return found
 
 
 def shift_interval(
@@ -101,9 +99,6 @@ def shift_interval(
     if not rank:
         middle, half = shift(these, those), welch(these, those, step, confidence)[1]
         return middle - half, middle + half
-    if (count := _too_many(these, those)) is not None:
-        low, high = between(these, those, [rank - 1, count - rank])
-        return np.asarray(low - step), np.asarray(high + step)
     ordered = np.sort(_differences(these, those), axis=-1)
     return ordered[..., rank - 1] - step, ordered[..., -rank] + step
 
@@ -166,21 +161,7 @@ def rank_of(n: int, m: int, confidence: float) -> int:
     return int(np.searchsorted(np.cumsum(ways / ways.sum()), tail, side="right"))
 
 
-def _too_many(these: Floats, those: Floats) -> int | None:
-    """The number of differences, if they are too many to be listed; None else, and for simulations."""
-    count = these.shape[-1] * those.shape[-1]
-    return count if these.ndim == 1 and count > _MOST_LISTED else None
-
-
 def _differences(these: Floats, those: Floats) -> Floats:
     """All differences between a value of `these` and one of `those`, over their last axes."""
     gaps = these[..., :, None] - those[..., None, :]
     return gaps.reshape(*gaps.shape[:-2], -1)
-
-
-def _estimate(these: Floats, those: Floats, step: float, confidence: float) -> Estimate:
-    value = float(shift(these, those))
-    if min(len(these), len(those)) < FEWEST_ROUNDS:
-        return Estimate(value, None, None)
-    low, high = (float(end) for end in shift_interval(these, those, step, confidence))
-    return Estimate(value, low, high)

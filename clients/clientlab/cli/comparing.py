@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,24 +16,21 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import Comparison
 from clientlab.judging.comparison import compare as compare_runs
 from clientlab.judging.judgement import find_judged
-from clientlab.judging.levels import Levels, gate_of_comparison, levels_of, same_surroundings, widened
 from clientlab.judging.run_thresholds import check_arms
-from clientlab.judging.thresholds import Threshold, ThresholdResult, change_threshold, judge_changes
+from clientlab.judging.thresholds import ThresholdResult, change_threshold, judge_changes
 from clientlab.printable import printable
 from clientlab.reports import as_junit, comparison
 from clientlab.reports.files import JUNIT as JUNIT_FILE
-from clientlab.results.document import Run
 from clientlab.results.figures import find
 from clientlab.results.store import Store
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """A comparison with the outcomes of its thresholds. `gate`: sentences on what they find."""
+    """A comparison with the outcomes of its thresholds."""
 
     found: Comparison
     outcomes: list[ThresholdResult]
-    gate: list[str]
 
 
 @click.command()
@@ -59,9 +55,8 @@ def compare(names: tuple[str, ...], folder: Path, *, as_json: bool, **options: A
 
     A change is real if the confidence interval of its typical ratio excludes 1. All intervals together hold the truth
     in 95 of 100 comparisons. --fail-on fails if this interval lies wholly beyond the threshold: where all arms are
-    exactly at it, one comparison in 40 fails. That holds if the runs differ by nothing as a whole, or if three stored
-    runs of the baseline's surroundings show by how much; the output says which. Errors are counted: a single error
-    beyond the threshold fails.
+    exactly at it, one comparison in 40 fails. That holds if the runs do not differ as a whole; to rule that out,
+    measure both sides in one run with --env. Errors are counted: a single error beyond the threshold fails.
     """
     if options["markdown"] == STDOUT and as_json:
         raise LabError("--markdown and --json: leave out one of them, or name a file for --markdown")
@@ -71,11 +66,11 @@ def compare(names: tuple[str, ...], folder: Path, *, as_json: bool, **options: A
         raise LabError(f"nothing to compare: name the baseline and one run or more{taken}")
     judged = _judged(Store(folder), names, options)
     if as_json:
-        click.echo(comparison.as_json(judged.found, judged.outcomes, judged.gate))
+        click.echo(comparison.as_json(judged.found, judged.outcomes))
     elif options["markdown"] == STDOUT:
-        click.echo(comparison.as_markdown(judged.found, judged.outcomes, judged.gate), nl=False)
+        click.echo(comparison.as_markdown(judged.found, judged.outcomes), nl=False)
     else:
-        console().print(comparison.as_text(judged.found, judged.outcomes, judged.gate), highlight=False)
+        console().print(comparison.as_text(judged.found, judged.outcomes), highlight=False)
     _write_files(judged, options, stderr=as_json or options["markdown"] == STDOUT)
     return THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged.outcomes) else 0
 
@@ -90,10 +85,7 @@ def _judged(store: Store, names: Sequence[str], options: dict[str, Any]) -> _Jud
     figures, gated = [*more, *(one.figure for one in thresholds)], {(one.arm, one.figure.key) for one in thresholds}
     found = compare_runs(base, others, figures, gated=gated, force=options["force"])
     check_arms(thresholds, found.arms())
-    levels = _levels(store, base, others, thresholds)
-    found = widened(found, levels)
-    outcomes = judge_changes(found, thresholds, strict=options["strict"])
-    return _Judged(found, outcomes, list(gate_of_comparison(found, thresholds, levels)))
+    return _Judged(found, judge_changes(found, thresholds, strict=options["strict"]))
 
 
 def _write_files(judged: _Judged, options: dict[str, Any], *, stderr: bool) -> None:
@@ -102,10 +94,10 @@ def _write_files(judged: _Judged, options: dict[str, Any], *, stderr: bool) -> N
     if (path := options["html"]) is not None:
         from clientlab.reports.comparison_page import write  # noqa: PLC0415 - nothing else needs templates
 
-        write(judged.found, path, judged.outcomes, judged.gate)
+        write(judged.found, path, judged.outcomes)
         written["report"] = path
     if (target := options["markdown"]) not in (None, STDOUT):
-        write_text(Path(target), comparison.as_markdown(judged.found, judged.outcomes, judged.gate), "markdown")
+        write_text(Path(target), comparison.as_markdown(judged.found, judged.outcomes), "markdown")
         written["markdown"] = target
     if (path := options["junit"]) is not None:
         with JUNIT_FILE.writing(path):
@@ -114,15 +106,3 @@ def _write_files(judged: _Judged, options: dict[str, Any], *, stderr: bool) -> N
         written["junit"] = path
     for what, where in written.items():
         click.echo(f"{what}: {printable(str(where))}", err=stderr)
-
-
-def _levels(store: Store, base: Run, others: Sequence[Run], thresholds: Sequence[Threshold]) -> Levels:
-    """How the runs of the results folder differ as a whole, of the figures that have thresholds."""
-    if not thresholds:
-        return {}
-    stored = []
-    for name in store.names():
-        with contextlib.suppress(LabError):  # a file that is no run, or of another version, shows nothing
-            stored.append(store.read(name))
-    figures = [one.figure for one in thresholds if not one.figure.of_failed]
-    return levels_of(same_surroundings(base, stored, [run.run for run in others]), figures)

@@ -16,7 +16,6 @@ from clientlab.cli.terminal import console
 from clientlab.errors import LabError
 from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.judgement import find_judged
-from clientlab.judging.levels import gate_of_run
 from clientlab.judging.run_thresholds import check_arms, check_changes, judge_run, threshold_of_run
 from clientlab.judging.thresholds import Threshold, ThresholdResult
 from clientlab.printable import printable
@@ -160,12 +159,6 @@ def tell(judged: list[ThresholdResult], *, stderr: bool) -> int:
     return THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0
 
 
-def tell_gate(run: Run, limits: Sequence[Threshold], *, stderr: bool) -> None:
-    """Print what the thresholds of a run find."""
-    for line in gate_of_run(run, limits):
-        click.echo(line, err=stderr)
-
-
 def _is_run(path: Path) -> bool:
     try:
         read_run(path)
@@ -195,7 +188,6 @@ def report(name: str, chart: Path | None, html: Path | None, folder: Path, **for
     found = find_judged(Store(folder), name)
     judged = judged_by(found, formats)
     taken, code = export(found, formats, judged)
-    tell_gate(found, limits_of(formats["texts"], strict=formats["strict"]), stderr=taken)
     if not taken:
         show(found, whole=formats["whole"], stderr=False)
     draw(found, chart, stderr=taken)

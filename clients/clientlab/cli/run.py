@@ -11,7 +11,7 @@ import click
 
 from clientlab import units
 from clientlab.cli.option_fields import takes
-from clientlab.cli.reporting import draw, limits_of, show, tell, tell_gate, write_page
+from clientlab.cli.reporting import draw, limits_of, show, tell, write_page
 from clientlab.cli.run_help import GroupedCommand
 from clientlab.cli.run_options import OPTION_NAMES, RunOptions
 from clientlab.cli.terminal import PatientConsole, say
@@ -169,7 +169,6 @@ def _show(options: RunOptions, finished: Run, limits: list[Threshold]) -> int:
         _write_junit(finished, options, judged)
     except LabError as error:
         raise IncompleteRun(f"{error}; the run is saved in {options.folder / finished.run}") from error
-    tell_gate(finished, limits, stderr=options.as_json)
     failed = tell(judged, stderr=options.as_json)
     if finished.status == "incomplete":
         return IncompleteRun.exit_code

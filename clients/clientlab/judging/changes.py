@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from clientlab.analysis.decisions import EQUAL
@@ -27,12 +27,11 @@ class Change:
 
     `before`, `after`: the figure over the rounds; None without a trial that has the figure. `values`: of each trial
     that has it, in both runs. `ratio`: after over before, typical of the rounds; None where a value is 0. With a ratio,
-    `before` is the median of the rounds, and `after` follows from both. `confidence`: of the interval. `fixed`: the
-    part of half its width (of logarithms) that is how far runs differ as a whole. `difference`: after less before, from
-    means, of figures that are shares; None for others. `verdict`: by the interval of one of them. `detectable`: the
-    smallest ratio above 1 that a comparison at this noise shows in 80 of 100 cases; None if unknown. `bounds`: whether
-    `before` and `after` are only lower bounds, because requests failed. `bounded`: a round of either run has a lower
-    bound, so there is no ratio.
+    `before` is the median of the rounds, and `after` follows from both. `confidence`: of the interval.
+    `difference`: after less before, from means, of figures that are shares; None for others. `verdict`: by the interval
+    of one of them. `detectable`: the smallest ratio above 1 that a comparison at this noise shows in 80 of 100 cases;
+    None if unknown. `bounds`: whether `before` and `after` are only lower bounds, because requests failed. `bounded`: a
+    round of either run has a lower bound, so there is no ratio.
     """
 
     figure: Figure
@@ -46,7 +45,6 @@ class Change:
     bounds: tuple[bool, bool] = (False, False)
     bounded: bool = False
     confidence: float = CONFIDENCE
-    fixed: float = 0.0
 
     @property
     def rounds(self) -> tuple[int, int]:
@@ -92,11 +90,6 @@ def change_of(figure: Figure, trials: Trials, confidence: float) -> Change:
         None if ratio is None else detectable(after, before, figure.resolution, confidence),
         confidence=confidence,
     )
-
-
-def with_ratio(change: Change, ratio: Estimate, fixed: float) -> Change:
-    """Return the change judged by this ratio, which has the same value."""
-    return replace(change, ratio=ratio, verdict=_verdict(change.figure, ratio, None), fixed=fixed)
 
 
 def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change:

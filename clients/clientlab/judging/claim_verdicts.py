@@ -5,7 +5,7 @@ The interval of a knee is stated with it, or no knee is claimed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from clientlab import units
@@ -44,15 +44,21 @@ def judged(run: Run, confidence: float | None = None) -> list[ClaimResult]:
     return [_judged(evidence, claim, level) for claim in run.experiment.claims]
 
 
-def finding_of(run: Run, claim: Claim, confidence: float) -> Finding:
+def finding_of(evidence: ClaimEvidence, claim: Claim, confidence: float) -> Finding:
     """The finding of a claim from the run's rounds. Inconclusive without a ratio if an arm of it was left out."""
-    return _finding_of(ClaimEvidence(run), claim, confidence)
-
-
-def _finding_of(evidence: ClaimEvidence, claim: Claim, confidence: float) -> Finding:
     if _left_out_arms(evidence.run, claim):
         return Finding("inconclusive", None)
-    return _finding(evidence, claim, confidence)
+    series = [figures for _, figures in _series(evidence, claim)]
+    if claim.kind == "optimum":
+        return judge.inside(series, confidence)
+    if claim.kind == "narrower":
+        nearer, farther = (_gaps(*pair) for pair in (series[:2], series[2:]))
+        return judge.less(nearer, farther, confidence)
+    if claim.kind == "spread":
+        a, b = series
+        return judge.spread(a, b, confidence)
+    ratio = evidence.ratio(claim, confidence)
+    return judge.less_by(ratio) if claim.kind == "less" else judge.within(ratio, claim.band or (1.0, 1.0))
 
 
 def _series(evidence: ClaimEvidence, claim: Claim) -> list[tuple[str, dict[int, float]]]:
@@ -66,7 +72,9 @@ def _series(evidence: ClaimEvidence, claim: Claim) -> list[tuple[str, dict[int, 
 
 def _judged(evidence: ClaimEvidence, claim: Claim, confidence: float) -> ClaimResult:
     run = evidence.run
-    finding = _without_bounds(evidence, claim, _finding_of(evidence, claim, confidence))
+    finding = finding_of(evidence, claim, confidence)
+    if _bounded(evidence, claim):  # rounds that were left out may be the slowest of their arm
+        finding = replace(finding, verdict="inconclusive")
     axes = in_order(evidence.sweep(claim))
     source = run.experiment.source
     return ClaimResult(
@@ -91,20 +99,6 @@ def _judged(evidence: ClaimEvidence, claim: Claim, confidence: float) -> ClaimRe
         settles=_settles(evidence, claim, finding),
         cautions=evidence.cautions(claim),
     )
-
-
-def _finding(evidence: ClaimEvidence, claim: Claim, confidence: float) -> Finding:
-    series = [figures for _, figures in _series(evidence, claim)]
-    if claim.kind == "optimum":
-        return judge.inside(series, confidence)
-    if claim.kind == "narrower":
-        nearer, farther = (_gaps(*pair) for pair in (series[:2], series[2:]))
-        return judge.less(nearer, farther, confidence)
-    if claim.kind == "spread":
-        a, b = series
-        return judge.spread(a, b, confidence)
-    ratio = evidence.ratio(claim, confidence)
-    return judge.less_by(ratio) if claim.kind == "less" else judge.within(ratio, claim.band or (1.0, 1.0))
 
 
 def _gaps(a: dict[int, float], b: dict[int, float]) -> dict[int, float]:
@@ -135,15 +129,8 @@ def _measured(claim: Claim, finding: Finding, axes: list[AxisValue]) -> str:
 
 def _bounded(evidence: ClaimEvidence, claim: Claim) -> list[str]:
     """Arms of the claim whose figure is only a lower bound in some round, because requests failed."""
-    return sorted(name for name in arms_of_claim(claim) if evidence.has_bounds(name, claim.figure))
-
-
-def _without_bounds(evidence: ClaimEvidence, claim: Claim, finding: Finding) -> Finding:
-    """The finding, inconclusive where rounds were left out because their figure is only a lower bound.
-
-    Such rounds may be the slowest of their arm: the others alone would be the arm at its best.
-    """
-    return replace(finding, verdict="inconclusive") if _bounded(evidence, claim) else finding
+    figure = of_claim(claim.figure)
+    return sorted(name for name in arms_of_claim(claim) if figure.has_bounds(evidence.done(name)))
 
 
 def _left_out_arms(run: Run, claim: Claim) -> str:
@@ -160,21 +147,16 @@ def _shortfalls(evidence: ClaimEvidence, claim: Claim) -> str:
 
 def _failed_rounds(evidence: ClaimEvidence, claim: Claim) -> str:
     """A remark on the rounds that do not count because requests failed in them; empty without one."""
-    counts = {name: evidence.failed_rounds(name) for name in sorted(arms_of_claim(claim))}
+    counts = {name: sum(bool(one.errors) for one in evidence.done(name)) for name in sorted(arms_of_claim(claim))}
     parts = [f"{count} of {name}" for name, count in counts.items() if count]
     return f"; without rounds in which requests failed: {', '.join(parts)}" if parts else ""
 
 
-def _concurrencies(evidence: ClaimEvidence, arms: Iterable[str]) -> dict[str, int]:
-    """Arm → its concurrency; empty if all arms have the same."""
-    found = {name: trials[0].concurrency for name in arms if (trials := evidence.done(name))}
-    return found if len(set(found.values())) > 1 else {}
-
-
 def _with_concurrency(evidence: ClaimEvidence, claim: Claim) -> Claim:
     """The claim with the concurrency behind the names of its arms, where it differs."""
-    flights = _concurrencies(evidence, [name for name in (claim.a, claim.b, claim.c, claim.d) if name is not None])
-    if not flights:
+    names = [name for name in (claim.a, claim.b, claim.c, claim.d) if name is not None]
+    flights = {name: trials[0].concurrency for name in names if (trials := evidence.done(name))}
+    if len(set(flights.values())) < 2:
         return claim
     shown = {name: f"{name} (c={count})" for name, count in flights.items()}
     return claim.model_copy(update={place: shown.get(getattr(claim, place)) for place in ("a", "b", "c", "d")})

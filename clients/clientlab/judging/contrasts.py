@@ -36,25 +36,28 @@ def arms_of_claim(claim: Claim) -> frozenset[str]:
 
 
 class ClaimEvidence:
-    """The trials of a run, as claims need them. A run file may have hundreds of claims about the same trials."""
+    """The trials of a run, as claims need them. What all claims about a figure need is computed once."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.arms: dict[str, Arm] = {arm.name: arm for arm in run.experiment.arms}
-        self.done = cache(self._done)
-        self.failed_rounds = cache(self._failed_rounds)
-        self.has_bounds = cache(self._has_bounds)
-        self._series = cache(self._by_round)
-        self.shortfall = cache(self._shortfall)
-        self._compared = cache(self._comparisons_of)
+        self._compared = cache(lambda key, confidence: compared_by(run, BY_KEY[key], confidence))
         self._cautions = cache(self._cautions_of)
+
+    def done(self, arm: str) -> list[Trial]:
+        """Return the finished trials of an arm."""
+        return [trial for trial in self.run.trials_of(arm) if trial.status == "done"]
+
+    def shortfall(self, arm: str) -> str | None:
+        """Return why an arm is not compared; None if it is."""
+        return shortfall(self.run.trials_of(arm))
 
     def series(self, arm: str, figure: str) -> dict[int, float]:
         """Round → the figure that claims call so, of an arm, without trials that had errors.
 
         Empty for an arm that fell short of its concurrency.
         """
-        return {} if self.shortfall(arm) else self._series(arm, of_claim(figure).key)
+        return {} if self.shortfall(arm) else by_round(self.run, arm, of_claim(figure))
 
     def ratio(self, claim: Claim, confidence: float) -> Ratio | None:
         """The ratio of b to a (see `pair_ratio`)."""
@@ -75,24 +78,6 @@ class ClaimEvidence:
         """Value of the axis → arm, of a claim about a sweep; empty for all others."""
         names = frozenset(claim.arms)
         return {next(iter(arm.axes.values())): name for name, arm in self.arms.items() if name in names}
-
-    def _done(self, arm: str) -> list[Trial]:
-        return [trial for trial in self.run.trials_of(arm) if trial.status == "done"]
-
-    def _shortfall(self, arm: str) -> str | None:
-        return shortfall(self.run.trials_of(arm))
-
-    def _failed_rounds(self, arm: str) -> int:
-        return sum(bool(trial.errors) for trial in self.done(arm))
-
-    def _has_bounds(self, arm: str, figure: str) -> bool:
-        return of_claim(figure).has_bounds(self.done(arm))
-
-    def _by_round(self, arm: str, figure: str) -> dict[int, float]:
-        return by_round(self.run, arm, of_claim(figure))
-
-    def _comparisons_of(self, key: str, confidence: float) -> dict[ArmKey, Comparisons]:
-        return compared_by(self.run, BY_KEY[key], confidence)
 
     def _cautions_of(self, names: frozenset[str]) -> list[Caution]:
         run = self.run

@@ -227,7 +227,7 @@ def _rounds(one: Threshold, change: Change) -> int | None:
         return None
     ratio = change.ratio
     known = Ratio(ratio.value, ratio.low, ratio.high, min(change.rounds), change.confidence, pooled=True)
-    return rounds_for_edge(known, edge_of(one), change.fixed)
+    return rounds_for_edge(known, edge_of(one))
 
 
 def edge_of(one: Threshold) -> float:

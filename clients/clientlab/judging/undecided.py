@@ -6,7 +6,14 @@ from clientlab.analysis.decisions import decision_of
 from clientlab.analysis.precision import DECIDED_CONFIDENCE
 from clientlab.analysis.ratios import Ratio
 from clientlab.judging.claim_verdicts import finding_of
-from clientlab.judging.contrasts import arms_of_claim, contrasts, environment_pairs, link_pairs, route_contrasts
+from clientlab.judging.contrasts import (
+    ClaimEvidence,
+    arms_of_claim,
+    contrasts,
+    environment_pairs,
+    link_pairs,
+    route_contrasts,
+)
 from clientlab.judging.ranking import group_of, ranked
 from clientlab.results.document import Run
 
@@ -41,10 +48,11 @@ def _of_contrasts(run: Run, confidence: float) -> set[str]:
 
 
 def _of_claims(run: Run, confidence: float) -> set[str]:
+    evidence = ClaimEvidence(run)
     return {
         arm
         for claim in run.experiment.claims
-        if (finding := finding_of(run, claim, confidence)).verdict == "inconclusive"
+        if (finding := finding_of(evidence, claim, confidence)).verdict == "inconclusive"
         and finding.ratio is not None
         and not finding.negligible
         for arm in arms_of_claim(claim)

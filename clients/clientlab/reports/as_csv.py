@@ -10,7 +10,6 @@ import io
 import json
 from typing import Any
 
-from clientlab.judging.cautions.load import spread_of
 from clientlab.results.bottleneck import BUSY_PARTS, InFlight
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
@@ -92,7 +91,8 @@ def _row(trial: Trial) -> dict[str, Any]:
         row[f"{part}_at_least"] = json.dumps([name for name in _QUANTILES if name in bounds])
     for part, field in _SERVERS.items():
         row |= {f"{part}_{name}": _of(getattr(trial, field), name) for name in _OF_SERVERS}
-    row |= {"shards": max(1, len(trial.by_shard)), "start_spread_seconds": spread_of(trial) if trial.by_shard else None}
+    row["shards"] = max(1, len(trial.by_shard))
+    row["start_spread_seconds"] = max((shard.began_seconds for shard in trial.by_shard), default=None)
     row |= {f"link_{name}": _of(trial.link_use, name) for name in ("cpu_seconds", *OF_LINK)}
     if trial.link is not None:
         row |= {"link_rtt_seconds": trial.link.rtt, "link_bandwidth_bits_per_second": trial.link.bandwidth}

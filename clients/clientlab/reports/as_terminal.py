@@ -40,24 +40,11 @@ def render(run: Run, *, whole: bool = False) -> RenderableType:
         shown += [Text(), *lines] if lines else []
     if not whole:
         shown.append(Text(f"Further columns, cautions in full, surroundings: clientlab report {run.run} --all", "dim"))
-    return AnswerInSight(shown, _answers(sections[0]))
+    return Stack(*shown)
 
 
 def _answers(section: Section[TextPart]) -> list[RenderableType]:
     return [Text(sentence, style="bold green") for sentence in section.sentences]
-
-
-class AnswerInSight:
-    """Lines that begin with the answer. A terminal that is too low for them all has it again where they end."""
-
-    def __init__(self, lines: Sequence[RenderableType], answers: Sequence[RenderableType]) -> None:
-        self._lines, self._answers = Stack(*lines), answers
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = console.render_lines(self._lines, options, pad=False, new_lines=True)
-        yield from (segment for line in lines for segment in line)
-        if console.is_terminal and len(lines) >= console.height:
-            yield from (Text(), *self._answers)
 
 
 def claims(found: Sequence[ClaimResult]) -> RenderableType:

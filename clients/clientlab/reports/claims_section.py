@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from clientlab import units
 from clientlab.reports.charts.chart_data import NEUTRAL
@@ -23,7 +23,8 @@ PAIRED = (
 
 def claims(report: Report) -> Section[Part]:
     """The source of the claims, the verdict on each claim, and the ratios as a chart."""
-    plan, found = report.run.experiment, source_first(report.run.claims)
+    plan = report.run.experiment
+    found = sorted(report.run.claims, key=lambda claim: claim.control)  # those of the source first
     uncontrolled = plan.uncontrolled if plan.source or found else []
     parts: list[Part] = [
         *([Citation((plan.source,))] if plan.source else []),
@@ -34,21 +35,10 @@ def claims(report: Report) -> Section[Part]:
     return Section("claims", "Claims", parts, notes=[PAIRED] if found else [], brief=True)
 
 
-def source_first(claims: Iterable[ClaimResult]) -> list[ClaimResult]:
-    """The claims of the source in their order, the lab's controls after them."""
-    return sorted(claims, key=lambda claim: claim.control)
-
-
 def sentence(claim: ClaimResult) -> str:
     """The claim's text, after the mark of a control, and with the band of ratios that supports it."""
-    return f"(control) {with_band(claim)}" if claim.control else with_band(claim)
-
-
-def with_band(claim: ClaimResult) -> str:
-    """The claim's text, with the band of ratios that supports it where it has one."""
-    if claim.band is None:
-        return claim.text
-    return f"{claim.text} [{units.digits(claim.band[0])} to {units.digits(claim.band[1])}]"
+    band = f" [{units.digits(claim.band[0])} to {units.digits(claim.band[1])}]" if claim.band else ""
+    return f"{'(control) ' if claim.control else ''}{claim.text}{band}"
 
 
 def doubts(claim: ClaimResult) -> str:

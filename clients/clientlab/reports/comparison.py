@@ -23,7 +23,7 @@ from clientlab.judging.comparison import Compared, Comparison, Difference
 from clientlab.judging.ranking import shortfall
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import headline, markdown
-from clientlab.reports.as_terminal import AnswerInSight, plain_table
+from clientlab.reports.as_terminal import plain_table
 from clientlab.results.document import Run
 from clientlab.results.trial import shown_time
 
@@ -36,21 +36,23 @@ _LONGEST = 60
 _STYLES = {"better": "green", "worse": "bold red", "undecided": "yellow"}
 
 
-def as_text(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> RenderableType:
-    """The whole comparison, for a rich console: a column for each run. `gate`: sentences on its thresholds."""
-    answer = Text(summary(comparison), style="bold green")
-    parts: list[RenderableType] = [answer, Text.assemble("baseline ", (_heading(comparison.base), "bold"))]
+def as_text(comparison: Comparison, judged: Sequence[ThresholdResult]) -> RenderableType:
+    """The whole comparison, for a rich console: a column for each run."""
+    parts: list[RenderableType] = [
+        Text(summary(comparison), style="bold green"),
+        Text.assemble("baseline ", (_heading(comparison.base), "bold")),
+    ]
     parts += [Text.assemble("against  ", (_heading(one.run), "bold")) for one in comparison.others]
     for name, lines in notices(comparison):
         parts.append(Text.assemble(("! ", "bold yellow"), (f"{name}:", "yellow")))
         parts += [Text(f"    {line}") for line in lines]
     parts += [Text(), _table(comparison)]
-    parts += [Text(line, style="dim") for line in (*notes(comparison), *gate)]
+    parts += [Text(line, style="dim") for line in notes(comparison)]
     outcomes = [Text(line, style="bold red" if "FAILED" in line else "bold") for line in headline.lines(judged)]
-    return Lines(AnswerInSight(parts, [answer]), *outcomes)
+    return Lines(*parts, *outcomes)
 
 
-def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> str:
+def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
     """The whole comparison, for a pull request or the summary of a build: three columns for each run."""
     escaped = markdown.escaped
     parts = [
@@ -66,15 +68,15 @@ def as_markdown(comparison: Comparison, judged: Sequence[ThresholdResult], gate:
         for arm, figure, before, changes in rows(comparison)
     ]
     parts.append("\n" + markdown.table(["arm", "figure", "baseline", *columns(comparison)], lines, left=2))
-    parts += [f"\n{escaped(line)}\n" for line in (*notes(comparison), *gate)]
+    parts += [f"\n{escaped(line)}\n" for line in notes(comparison)]
     return "".join(parts)
 
 
-def as_json(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> str:
+def as_json(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
     """One object, with every figure in seconds, bytes, counts and shares.
 
     `baseline`: name of the run. `confidence`: of each interval. `runs`: surroundings that differ, and
-    changes by arm and figure. `thresholds`. `gate`: sentences on what the thresholds find.
+    changes by arm and figure. `thresholds`.
     """
     document = {
         "baseline": comparison.base.run,
@@ -96,7 +98,6 @@ def as_json(comparison: Comparison, judged: Sequence[ThresholdResult], gate: Seq
             {"threshold": one.threshold.text, "run": one.run, "arm": one.arm, "outcome": one.outcome}
             for one in judged
         ],
-        "gate": list(gate),
     }  # fmt: skip
     return json.dumps(document, indent=1, allow_nan=False)
 

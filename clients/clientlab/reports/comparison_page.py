@@ -16,17 +16,17 @@ from clientlab.reports.files import PAGE
 from clientlab.reports.sections import Lines, Listing, Section, Tables
 
 
-def write(found: Comparison, path: Path, judged: Sequence[ThresholdResult], gate: Sequence[str]) -> None:
+def write(found: Comparison, path: Path, judged: Sequence[ThresholdResult]) -> None:
     """Write the page. Raises LabError."""
     with PAGE.writing(path):
-        path.write_text(render(found, judged, gate), encoding="utf-8")
+        path.write_text(render(found, judged), encoding="utf-8")
 
 
-def render(found: Comparison, judged: Sequence[ThresholdResult], gate: Sequence[str] = ()) -> str:
-    """The whole comparison as one HTML document. `gate`: sentences on its thresholds."""
+def render(found: Comparison, judged: Sequence[ThresholdResult]) -> str:
+    """The whole comparison as one HTML document."""
     names = " and ".join(one.run.run for one in found.others)
     title = f"{names} against {found.base.run}"
-    sections = [_answer(found, judged, title), _changes(found, gate)]
+    sections = [_answer(found, judged, title), _changes(found)]
     template = TEMPLATES.get_template("comparison.html.j2")
     return template.render(run=found.base, sections=sections, title=title, groups=0, drawn=0)
 
@@ -42,7 +42,7 @@ def _answer(found: Comparison, judged: Sequence[ThresholdResult], title: str) ->
     return Section("answer", title, parts, label="Answer", sentences=[texts.summary(found)])
 
 
-def _changes(found: Comparison, gate: Sequence[str]) -> Section[Any]:
+def _changes(found: Comparison) -> Section[Any]:
     """A table for each arm."""
     heads = ["figure", "baseline", *texts.columns(found)]
     rows: dict[str, list[list[str]]] = {}
@@ -50,7 +50,7 @@ def _changes(found: Comparison, gate: Sequence[str]) -> Section[Any]:
         rows.setdefault(arm, []).append(row)
     words = [2 + 3 * run + word for run in range(len(found.others)) for word in (1, 2)]
     tables = [DataTable(heads, of_arm, title=arm, texts=words) for arm, of_arm in rows.items()]
-    return Section("changes", "Changes", [Tables(tables)], notes=[*texts.notes(found), *gate])
+    return Section("changes", "Changes", [Tables(tables)], notes=list(texts.notes(found)))
 
 
 def _rows(found: Comparison) -> Iterator[tuple[str, list[str]]]:

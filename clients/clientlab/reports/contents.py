@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from clientlab.reports import claims_section, failures, figure_tables, headline, servers, surroundings
-from clientlab.reports.charts import bars, forest, latency, timeline
+from clientlab.reports.charts import bars, forest, latency
 from clientlab.reports.charts import sweeps as sweep_charts
 from clientlab.reports.charts.shapes import ChartPanel
 from clientlab.reports.sections import Charts, Part, PartT, Report, Section, TextPart, in_text
@@ -61,29 +61,6 @@ def distributions(report: Report) -> Section[Part]:
     return Section("distribution", "Distribution of latencies", [charts], label="Distribution", folded=True)
 
 
-def overheads(report: Report) -> Section[Part]:
-    """Latency less the requested delay, where there is one."""
-    note = (
-        "Latency of a request less the requested delay of the upstream: the time that client, proxy and server add. "
-        "Failed requests rank as in the latencies."
-    )
-    charts = Charts(lambda: latency.overheads(report.drawn), notes=[note])
-    return Section("overhead", "Overhead", [charts], folded=True)
-
-
-def timelines(report: Report) -> Section[Part]:
-    """Throughput and latency of every trial from its beginning to its end."""
-    note = (
-        "Each line is a trial from its beginning. Each chart has its own scale. The axis of latency is logarithmic; "
-        "its points are p50 and p99 (thin line) of the requests that ended in a sixtieth of the trial. A line has a "
-        "gap where so many requests failed that the quantile falls on one of them."
-    )
-    omitted = timeline.omitted(report.drawn)
-    notes = [note, *([f"These charts leave out {omitted} later trials."] if omitted else [])]
-    charts = Charts(lambda: timeline.timelines(report.drawn), notes=notes, look="timelines")
-    return Section("timeline", "Timeline", [charts], folded=True)
-
-
 def resources(report: Report) -> Section[Part]:
     """What a strategy costs besides time."""
     note = "Medians of the rounds; a dot is one round. CPU time and memory include child processes."
@@ -103,8 +80,6 @@ SECTIONS: list[Callable[[Report], Section[Part]]] = [
     sweeps,
     percentiles,
     distributions,
-    overheads,
-    timelines,
     resources,
     failures.failures,
     surroundings.surroundings,

@@ -7,11 +7,9 @@ from statistics import median
 
 from clientlab import units
 from clientlab.analysis.decisions import EQUAL, EQUAL_SHARE
-from clientlab.judging.cautions.load import spread_of
 from clientlab.judging.cautions.trials import by_arm
 from clientlab.reports.charts.shapes import DataTable
-from clientlab.reports.further_ratios import further_figures
-from clientlab.reports.rows import Group, Row, bottleneck_name, bottleneck_shares
+from clientlab.reports.rows import Group, Row, bottleneck_name, bottleneck_shares, further_figures
 from clientlab.reports.sections import Details, Lines, Part, Report, Section, Tables
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
@@ -161,6 +159,6 @@ def _shard_line(arm: str, trials: Sequence[Trial]) -> str:
     rates = [shard.requests_per_second for trial in trials for shard in trial.by_shard]
     hosts = len({shard.host for shard in shards})
     where = "" if hosts == 1 else f" on {hosts} hosts"
-    spread = units.time(median(map(spread_of, trials)))
+    spread = units.time(median(max(shard.began_seconds for shard in trial.by_shard) for trial in trials))
     rate = f"{units.rate(min(rates))} to {units.rate(max(rates))} requests/s"
     return f"{arm}: {len(shards)} shards{where}, each with {rate}; the last began {spread} after the first (median)."

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from clientlab import units
 from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
@@ -103,7 +102,8 @@ def headline(report: Report) -> Section[Part]:
         *environments,
         *([] if environments else groups),
         *session_answers(run),
-        *(Answer(one) for one in (*link_sentences(run), *route_sentences(run))),
+        *_contrast_answers(run, "link", contrasts(run, link_pairs(run.experiment.arms))),
+        *_contrast_answers(run, "route", route_contrasts(run)),
     ]
     sentences = [one.sentence for one in found]
     details = [*sentences[_MOST_HIGHLIGHTED:], *(line for one in found for line in one.more)]
@@ -292,16 +292,22 @@ def _list(names: list[str]) -> str:
 
 
 def environment_answers(run: Run) -> list[Answer]:
-    """An answer for each environment beside the first. If several arms have both, their own sentences are details."""
-    families: dict[tuple[str | None, str | None], list[Contrast]] = {}
-    for one in contrasts(run, environment_pairs(run.experiment.arms)):
-        families.setdefault((one.arm.environment, one.base.environment), []).append(one)
+    """Return an answer for each environment beside the first."""
+    return _contrast_answers(run, "environment", contrasts(run, environment_pairs(run.experiment.arms)))
+
+
+def _contrast_answers(run: Run, part: str, found: Iterable[Contrast]) -> list[Answer]:
+    """Return an answer for each two environments, links or routes."""
+    families: dict[tuple[str, str], list[Contrast]] = {}
+    for one in found:
+        name, base = (str(getattr(arm, part) or "none") for arm in (one.arm, one.base))
+        families.setdefault((name, base), []).append(one)
     return [
-        Answer(_of_environment(run, family[0]))
+        Answer(_of_pair(run, family[0]))
         if len(family) == 1
         else Answer(
-            _of_family(run, f"Environment {name} instead of {base}", family),
-            [_of_environment(run, one) for one in family],
+            _of_family(run, f"{part.capitalize()} {name} instead of {base}", family),
+            [_of_pair(run, one) for one in family] if part == "environment" else [],
         )
         for (name, base), family in families.items()
     ]
@@ -330,18 +336,10 @@ def session_answers(run: Run) -> list[Answer]:
 def _of_session(own: str, shared: str, ratio: Ratio) -> str:
     decision = decision_of(ratio)
     word = f"equal within {EQUAL_SHARE}" if decision.word == "equal" else decision.word
-    if ratio.interval is None:
-        word += f"; an interval takes {FEWEST_ROUNDS} rounds"
-    elif decision.word == "undecided":
-        rounds = decision.rounds
-        word += f"; to decide takes {NOT_WORTH}" if rounds is None else f"; in all, about {rounds} rounds would decide"
+    if decision.word == "undecided":
+        word += f"; to decide takes {f'about {decision.rounds} rounds in all' if decision.rounds else NOT_WORTH}"
     times = f"{units.ratio_of(ratio)} times as long"
     return f"One session per thread ({own}) takes {times} as one for all threads ({shared}): {word}."
-
-
-def environment_sentences(run: Run) -> list[str]:
-    """How many times as long each arm takes as in the first environment, with intervals that hold together."""
-    return [_of_environment(run, one) for one in contrasts(run, environment_pairs(run.experiment.arms))]
 
 
 def _shortfalls(run: Run, arms: Iterable[Arm]) -> str:
@@ -349,7 +347,7 @@ def _shortfalls(run: Run, arms: Iterable[Arm]) -> str:
     return "; ".join(f"{arm.name}: {why}" for arm in arms if (why := shortfall(run.trials_of(arm.name))))
 
 
-def _of_environment(run: Run, found: Contrast) -> str:
+def _of_pair(run: Run, found: Contrast) -> str:
     known = [
         f"{units.ratio_of(ratio)} times the {label}"
         for ratio, label in ((found.time, found.figure.label), (found.cpu, "CPU time per request"))
@@ -361,23 +359,8 @@ def _of_environment(run: Run, found: Contrast) -> str:
     return f"{found.arm.name} takes {' and '.join(known)} of {found.base.name}."
 
 
-def link_sentences(run: Run) -> list[str]:
-    """How many times as long each arm takes as behind the first link, with intervals that hold together."""
-    found = contrasts(run, link_pairs(run.experiment.arms))
-    return [_of_link(run, list(family)) for _, family in groupby(found, lambda one: one.base.name)]
-
-
-def route_sentences(run: Run) -> list[str]:
-    """How many times as long each arm takes as on the first route, with intervals that hold together."""
-    found = sorted(route_contrasts(run), key=lambda one: (one.base.route, one.arm.route))
-    return [
-        _of_family(run, f"Route {route} instead of {base}", list(family))
-        for (base, route), family in groupby(found, lambda one: (one.base.route, one.arm.route))
-    ]
-
-
 def _of_family(run: Run, change: str, family: list[Contrast]) -> str:
-    """All arms of two routes or environments, in a sentence."""
+    """All arms of two environments, links or routes, in a sentence."""
     decided: dict[str, list[Contrast]] = {}
     for one in family:
         decided.setdefault(decision_of(one.time).word, []).append(one)
@@ -398,18 +381,3 @@ def _named(run: Run, one: Contrast, *, ratio: bool = True) -> str:
     if one.time is None:
         return f"{name} ({'not ranked' if _shortfalls(run, (one.arm, one.base)) else 'no round has both'})"
     return f"{name} ({units.ratio_of(one.time)} times)" if ratio else name
-
-
-def _of_link(run: Run, family: list[Contrast]) -> str:
-    """All arms that have one base, in a sentence."""
-    known = [f"{one.arm.name} takes {units.ratio_of(one.time)} times" for one in family if one.time is not None]
-    base, figure = family[0].base.name, family[0].figure.label
-    unranked = [
-        f"{one.arm.name} and {base} are not compared: {why}."
-        for one in family
-        if one.time is None and (why := _shortfalls(run, (one.arm, one.base)))
-    ]
-    if not known:
-        none = f"No round has trials without errors of {base} and of the same strategy behind another link."
-        return " ".join(unranked) or none
-    return " ".join([f"{'; '.join([f'{known[0]} the {figure} of {base}', *known[1:]])}.", *unranked])

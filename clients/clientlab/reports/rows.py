@@ -11,13 +11,21 @@ from types import MappingProxyType
 
 from clientlab import units
 from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
-from clientlab.analysis.standings import GroupKey, Schedule, Standing
+from clientlab.analysis.standings import Comparisons, GroupKey, Schedule, Standing
 from clientlab.judging.cautions import REORDERING
-from clientlab.judging.cautions.bottlenecks import is_on_full_machine
 from clientlab.judging.cautions.trials import commonest_verdict
 from clientlab.judging.find_max import typical_rate
-from clientlab.judging.ranking import OfferedLoad, baseline_of, finished_by_group, load_of, ranked, shortfall
-from clientlab.reports.further_ratios import Further, further_comparisons, ratios_to_fastest
+from clientlab.judging.ranking import (
+    ArmKey,
+    OfferedLoad,
+    baseline_of,
+    compared_by,
+    finished_by_group,
+    load_of,
+    ranked,
+    shortfall,
+)
+from clientlab.judging.verdict import FULL
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure, When
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, cost_of, ranked_by
@@ -67,7 +75,7 @@ def bottleneck_name(verdict: str | None, shares: Mapping[str, float] = MappingPr
     """The verdict in a table. A client that was full on a full machine might do more on another machine."""
     if verdict is None:
         return units.UNKNOWN
-    beside = ", full machine" if is_on_full_machine(verdict, shares) else ""
+    beside = ", full machine" if verdict == "client-bound" and shares.get("machine", 0.0) >= FULL else ""
     return f"{_NAMES.get(verdict, verdict)}{beside}"
 
 
@@ -87,6 +95,14 @@ def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
     if deciding in shares:
         parts.insert(0, (shares[deciding], name))
     return ", ".join(f"{name} {100 * share:.0f} %" for share, name in parts) or units.UNKNOWN
+
+
+_FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])
+
+
+def further_figures(*, open_load: bool) -> list[Figure]:
+    """Return the figures that have ratios beside the one by which arms are ranked."""
+    return [figure for figure in _FURTHER if figure is not ranked_by(open_load=open_load)]
 
 
 LARGE_BODY = 1 << 20
@@ -246,7 +262,8 @@ class Group:
 
 def groups_of(run: Run) -> list[Group]:
     """All groups of a run, in the experiment's order, without arms that have no finished trial."""
-    standings, trials, further = ranked(run), finished_by_group(run), further_comparisons(run)
+    standings, trials = ranked(run), finished_by_group(run)
+    further = {figure.key: compared_by(run, figure) for figure in _FURTHER}
     within, baseline = baseline_of(run) or (None, None)
     return [
         Group(
@@ -272,7 +289,11 @@ def _upload(run: Run, trials: list[Trial]) -> int:
 
 
 def _rows(
-    run: Run, group: GroupKey, standings: list[Standing], trials: list[tuple[str, Trial]], further: Further
+    run: Run,
+    group: GroupKey,
+    standings: list[Standing],
+    trials: list[tuple[str, Trial]],
+    further: Mapping[str, Mapping[ArmKey, Comparisons]],
 ) -> list[Row]:
     by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
     of_arms = {name: load_of(run, found[0]) for name, found in by_name.items()}
@@ -290,17 +311,18 @@ def _rows(
     ]
     found = {row.name: row for row in rows}
     return [
-        _with_further(
-            row,
-            found[one.reference],
-            ratios_to_fastest(one, (group, one.name), further, open_load=row.rate is not None),
-        )
+        _with_further(row, found[one.reference], {key: of.get((group, one.name)) for key, of in further.items()})
         for row, one in zip(rows, standings, strict=True)
     ]
 
 
-def _with_further(row: Row, best: Row, ratios: Mapping[str, Ratio]) -> Row:
+def _with_further(row: Row, best: Row, compared: Mapping[str, Comparisons | None]) -> Row:
     """The row with the ratios of its further figures, which are shown at these ratios to those of the fastest arm."""
+    ratios = {
+        figure.key: ratio
+        for figure in further_figures(open_load=row.rate is not None)
+        if (found := compared[figure.key]) is not None and (ratio := found.ratio(row.name, best.name)) is not None
+    }
     shown = {key: of_best * ratio.value for key, ratio in ratios.items() if (of_best := best.figures[key])}
     return replace(row, ratios=ratios, figures={**row.figures, **shown})
 

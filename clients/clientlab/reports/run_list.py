@@ -85,8 +85,8 @@ def _answer(run: Run, verdicts: Sequence[str]) -> str | None:
     """What the run answered, in one short line: its claims, its first sentence of a comparison, or who is ahead."""
     if verdicts:
         return ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in _VERDICTS if verdict in verdicts)
-    if sentences := headline.environment_sentences(run):
-        return textwrap.shorten(sentences[0], _LONGEST_ANSWER, placeholder=" …")
+    if answers := headline.environment_answers(run):
+        return textwrap.shorten(answers[0].sentence, _LONGEST_ANSWER, placeholder=" …")
     groups = groups_of(run)
     return _lead(groups) if groups else None
 

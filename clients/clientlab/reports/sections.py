@@ -108,13 +108,13 @@ TextPart = Alerts | Listing | Lines | Tables | Verdicts | Command
 class Charts:
     """Charts. `draw` is called by formats that draw. `noun`: what a folded chart is. `notes`: how to read the charts.
 
-    `look`: below each other, as a grid for each panel, or folded by panel.
+    `look`: below each other, or as a grid for each panel.
     """
 
     draw: Callable[[], Sequence[BarChart | LineChart | ChartPanel]]
     noun: str = "group"
     notes: Sequence[str] = ()
-    look: Literal["charts", "grids", "timelines"] = "charts"
+    look: Literal["charts", "grids"] = "charts"
 
     @cached_property
     def items(self) -> Sequence[BarChart | LineChart | ChartPanel]:

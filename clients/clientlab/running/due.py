@@ -16,6 +16,7 @@ from clientlab import strategies
 from clientlab.analysis.precision import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, narrow, settled
 from clientlab.judging import find_max
 from clientlab.judging.claim_verdicts import finding_of
+from clientlab.judging.contrasts import ClaimEvidence
 from clientlab.judging.ranking import ranked
 from clientlab.judging.undecided import undecided_arms
 from clientlab.results.conditions import Conditions
@@ -244,8 +245,13 @@ def with_decided(run: Run, rounds: int) -> Run:
 def precise(run: Run, precision: float) -> bool:
     """Whether the interval of every ratio to its group's fastest is narrow, and every claim is settled."""
     rows = [row for group in ranked(run).values() for row in group if not row.fastest]
+    evidence = ClaimEvidence(run)
     return all(narrow(row.ratio, precision) for row in rows if row.ratio) and all(
-        settled(finding_of(run, claim, SEQUENTIAL_CONFIDENCE), finding_of(run, claim, DECIDED_CONFIDENCE), precision)
+        settled(
+            finding_of(evidence, claim, SEQUENTIAL_CONFIDENCE),
+            finding_of(evidence, claim, DECIDED_CONFIDENCE),
+            precision,
+        )
         for claim in run.experiment.claims
     )
 

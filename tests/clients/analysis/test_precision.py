@@ -16,7 +16,6 @@ from clientlab.analysis.precision import (
     DECIDED_CONFIDENCE,
     FEWEST_ROUNDS,
     SEQUENTIAL_CONFIDENCE,
-    confidence_of,
     narrow,
     narrow_enough,
     settled,
@@ -134,12 +133,6 @@ def test_all_simulations_at_once_end_where_the_rule_ends_them(truth, spread):
     logs = drawn(np.log(truth), spread)[:40]
     zeros = np.zeros(MOST)
     assert [ended(less, zeros, row) for row in logs] == by_claim(*looks(logs), 1.03)[3].tolist()
-
-
-def test_only_runs_with_a_precision_have_the_wider_intervals():
-    """A run with a planned number of rounds keeps ordinary 95 % intervals."""
-    assert confidence_of(None) == 0.95
-    assert confidence_of(0.03) == SEQUENTIAL_CONFIDENCE
 
 
 @pytest.mark.parametrize(("high", "enough"), [(2.0, True), (2.06, True), (2.07, False), (None, False)])

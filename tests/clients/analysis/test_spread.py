@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from benchmarks.simulated_runs import MODELS
 
-from clientlab.analysis.spread import spread_interval, spread_ratio, spreads
+from clientlab.analysis.spread import spread_interval, spread_ratio
 
 SIMULATIONS = 2000
 LEAST = 0.93
@@ -73,29 +73,3 @@ def test_the_scale_of_an_arm_is_not_its_spread():
     figures = dict(enumerate(draw.lognormal(0, 0.2, 8)))
     ratio = spread_ratio({number: 2 * value for number, value in figures.items()}, figures)
     assert ratio.value == pytest.approx(1)
-
-
-VALUES = {
-    "normal": lambda draw, n: draw.normal(size=n),
-    "far apart": lambda draw, n: np.exp(30 * draw.normal(size=n)),
-    "of one digit": lambda draw, n: np.round(draw.normal(size=n), 1),
-    "whole": lambda draw, n: np.round(2 * draw.normal(size=n)),
-    "mostly equal": lambda draw, n: np.where(draw.random(n) < 0.7, 1.0, draw.normal(size=n)),
-    "equal": lambda _, n: np.full(n, 0.1),
-}
-
-
-@pytest.mark.parametrize("name", VALUES)
-@pytest.mark.parametrize("rounds", [6, 26])
-def test_the_spreads_without_each_round_are_those_of_all_pairs(name, rounds):
-    """They are found without ordering all pairs for each round, and are the same numbers to the last bit."""
-    draw = np.random.default_rng(24)
-    x = np.stack([VALUES[name](draw, rounds) for _ in range(3)])
-    whole, without = spreads(x)
-    assert np.array_equal(whole, [median_difference(row) for row in x])
-    assert np.array_equal(without, [[median_difference(np.delete(row, k)) for k in range(rounds)] for row in x])
-
-
-def median_difference(values):
-    """Of two of the values, from all pairs of them."""
-    return np.median(np.abs(values[:, None] - values)[np.triu_indices(len(values), 1)])

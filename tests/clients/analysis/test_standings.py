@@ -76,28 +76,3 @@ def test_a_strategy_with_errors_is_never_the_reference():
         ("fails fast", False, 6), ("sound", True, 0), ("slow", False, 0),
     ]  # fmt: skip
     assert [row.ratio.value for row in table] == pytest.approx([0.25, 1, 2])
-
-
-def test_where_all_made_errors_the_fastest_is_the_reference():
-    """If every arm made errors, ratios refer to the fastest of all arms."""
-    table = ranked(rounds("a", 2, errors=1), rounds("b", 1, errors=5))
-    assert [row.name for row in table if row.fastest] == ["b"]
-
-
-def test_a_strategy_without_a_round_in_common_has_no_ratio():
-    """It is ranked, and compared with nobody."""
-    table = ranked(rounds("fast", 1), rounds("alone", 2, first=2))
-    assert [(row.name, row.ratio) for row in table][1] == ("alone", None)
-
-
-def test_each_way_to_an_upstream_has_its_own_standings():
-    """In the order in which they come first; a strategy has a place in each."""
-    proxied = ("workload", "aiohttp", "proxy")
-    found = standings([
-        *rounds("a", 1, group=proxied), *rounds("a", 5), *rounds("b", 4), *rounds("b", 2, group=proxied)
-    ])  # fmt: skip
-    assert list(found) == [proxied, GROUP]
-    assert {group: [row.name for row in rows] for group, rows in found.items()} == {
-        proxied: ["a", "b"], GROUP: ["b", "a"],
-    }  # fmt: skip
-    assert standings([]) == {}

@@ -12,7 +12,6 @@ from clientlab.analysis.unpaired import (
     RESERVE,
     detectable,
     rank_of,
-    shift,
     shift_interval,
     unpaired_difference,
     unpaired_ratio,
@@ -139,14 +138,3 @@ def test_differences_are_those_of_the_means():
     half = 4.303 * 0.1 / math.sqrt(3)  # Student's quantile with 2 degrees of freedom
     assert (found.value, found.low, found.high) == pytest.approx((0.1, 0.1 - half, 0.1 + half), rel=5e-4)
     assert unpaired_difference([], [1.0]) is None
-
-
-@pytest.mark.parametrize("digits", [1, 12])
-def test_many_rounds_have_the_interval_of_all_pairs(digits):
-    """Of runs of 300 and 200 rounds, it is found without listing their 60,000 differences, and is the same."""
-    draw = np.random.default_rng(26)
-    these, those = np.round(draw.normal(0.1, 1, 300), digits), np.round(draw.normal(size=200), digits)
-    every = np.sort((these[:, None] - those).ravel())
-    rank = rank_of(200, 300, 0.95)
-    assert shift_interval(these, those) == (every[rank - 1], every[-rank])
-    assert shift(these, those) == np.median(every)

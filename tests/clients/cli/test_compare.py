@@ -45,20 +45,6 @@ def test_a_comparison_exits_1_where_a_threshold_failed(words, code, clientlab):
     assert ("failed" in outcomes) == (code == 1)
 
 
-def test_a_comparison_counts_how_far_stored_runs_differ_as_a_whole(clientlab, results):
-    """Older runs of the same surroundings make a failure unsure; without them, the output says so."""
-    levels = {"a-base": 1.0, "b-after": 1.06, "c-old": 0.94, "d-old": 1.05, "e-old": 0.97}
-    for name, level in levels.items():
-        if name == "c-old":
-            said = clientlab("compare", "a", "b", "--fail-on", "wall +1%")
-            assert said.code == 1
-        results.claim(name)
-        results.save(a_run_at(level, name))
-    said = clientlab("compare", "a", "b", "--fail-on", "wall +1%", "--json")
-    assert said.code == 0
-    assert json.loads(said.out)["gate"][1].startswith("gate wall: 4 stored runs of these surroundings")
-
-
 def test_a_report_writes_every_format_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
     """Beside the table, and says where."""
     said = clientlab("report", "a", "--csv", "x.csv", "--markdown", "x.md", "--junit", "x.xml")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from clientlab.judging.backlog import growth_in
-from clientlab.judging.verdict import of_schedule
 from clientlab.results.trial import Slice
 from clientlab.running.open_load import delayed_at, load_slices
 from clients.documents import an_open_trial
@@ -88,17 +87,3 @@ def test_stragglers_after_the_schedule_are_no_overload(slow, grows):
     found = growth_in(trial.model_copy(update={"open_load": load}))
     assert (found is not None) == grows
     assert not grows or found.per_second == pytest.approx(610, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("changes", "grows", "verdict"),
-    [
-        ({}, False, "on-schedule"),
-        ({}, True, "overloaded"),
-        ({"achieved_per_second": 190.0}, True, "behind-schedule"),
-    ],
-)
-def test_nothing_was_full_never_stands_beside_a_growing_queue(changes, grows, verdict):
-    """A strategy that fell behind its schedule shows an overload already."""
-    load = {"planned_per_second": 200.0, "achieved_per_second": 200.0, "dropped": 0} | changes
-    assert of_schedule(**load, grows=grows) == verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.results.trial import Noise, Shard, Slice
+from clientlab.results.trial import Noise
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
 
@@ -39,9 +39,7 @@ def test_a_sound_run_has_no_cautions():
         ([*rounds(), *rounds("pycurl", verdict="machine", cpu_seconds=1.5)], "machine"),
         ([*rounds(), *rounds("pycurl", verdict="unaccounted", busy={"unaccounted": 0.95})], "unaccounted"),
         ([*rounds(), *rounds("pycurl", verdict="start-up", busy={"startup": 0.8})], "start-up"),
-        ([*rounds(), *rounds("pycurl", verdict="client-bound", busy={"machine": 0.97})], "client-on-full-machine"),
         ([*rounds(), *rounds("pycurl", waits_for_connection=True)], "waits-for-connection"),
-        ([*rounds(), *rounds("pycurl", waits_for_connection=True, verdict="client-streams")], "client-streams"),
         ([*rounds(), *rounds("mine.py:fetch@threads")], "unverified"),
         (rounds(count=2), "few-rounds"),
         ([*rounds(), *rounds("pycurl", wall=0.19)], "short-trials"),
@@ -83,66 +81,11 @@ def test_a_trial_that_few_slow_requests_prolonged_is_not_overlong():
     assert "overlong" not in cautions
 
 
-COLD, WARM = Workload(requests=1000), Workload(requests=1000, connections="warm")
-
-
-def test_connections_that_were_open_before_the_clock_are_told_beside_others():
-    """A client at the top of a user's file keeps its connections behind the warm-up; one that is cold opens its own."""
-    kept, opened = rounds("pycurl", connections_opened=0), rounds("requests-session", connections_opened=1)
-    assert "pycurl" in found(*kept, *opened, workloads={"workload": COLD})["open-before"]
-    assert "open-before" not in found(*kept, *opened, workloads={"workload": WARM})
-    assert "open-before" not in found(*kept, workloads={"workload": COLD})
-
-
-def that_opened(connections: int, strategy: str = "aiohttp@workers", later: float = 0.055, p99: float = 0.102):
-    """Sound trials whose first slice of twenty requests is slow, and whose other 49 take `later` seconds."""
-    slices = [Slice(at=place / 50, requests=20, errors=0, p99=later if place else 0.103) for place in range(50)]
-    latency = quantiles(0.05, p99)
-    return rounds(strategy, connections_opened=connections, latency_seconds=latency, over_time=slices)
-
-
-@pytest.mark.parametrize(
-    ("trials", "workload", "fires"),
-    [
-        (that_opened(20), COLD, True),
-        (that_opened(9), COLD, False),  # p99 is that of the tenth of the slow ones
-        (that_opened(20), WARM, False),
-        (that_opened(20, later=0.09), COLD, False),
-        (that_opened(20, p99=0.2), COLD, False),  # slower requests came later
-        (that_opened(20, "requests"), COLD, False),  # each request opens one, and always will
-    ],
-)  # fmt: skip
-def test_a_p99_that_falls_on_the_opening_of_connections_is_told(trials, workload, fires):
-    """With the p99 of the time after it, and how connections are opened before the clock."""
-    cautions = found(*rounds(), *trials, workloads={"workload": workload})
-    assert ("opening-connections" in cautions) == fires
-
-
 def test_a_caution_names_the_figures_that_it_doubts():
     """Keys of figures; a caution about a whole trial names none."""
     few = rounds("pycurl", requests=50)
     figures = {caution.kind: caution.figures for caution in cautions_of(a_run(*few, *rounds("a", wall=0.1)))}
     assert figures == {"few-requests": ["p99"], "short-trials": []}
-
-
-def divided(strategy: str = "pycurl", *, spread: float, **changes):
-    """Sound trials, of which the second had two shards that began so many seconds apart."""
-    first, second, third = rounds(strategy, **changes)
-    shards = [
-        Shard(
-            host=f"w{place}", began_seconds=place * spread, wall_seconds=0.9, concurrency=4, requests=500,
-            requests_per_second=550.0, cpu_seconds=0.2,
-        )
-        for place in (0, 1)
-    ]  # fmt: skip
-    return [first, second.model_copy(update={"by_shard": shards}), third]
-
-
-def test_shards_that_began_apart_are_told_with_their_distance():
-    """A caution states how far apart the shards began once that exceeds 50 ms."""
-    assert found(*rounds(), *divided(spread=0.049)) == {}
-    cautions = found(*rounds(), *divided(spread=0.061))
-    assert list(cautions) == ["start-spread"]
 
 
 def test_what_the_command_line_changed_of_an_experiment_is_told():
@@ -169,39 +112,18 @@ def test_trials_during_which_others_took_cpu_time_are_told(noise, fires):
     assert list(cautions) == (["noisy-trials"] if fires else [])
 
 
-def test_what_the_intervals_show_is_no_caution():
-    """Rounds that differ widely make an interval wide, which everybody sees."""
-    walls = enumerate((1.0, 1.2, 1.4), 1)
-    assert found(*rounds(count=3), *(a_trial("pycurl", number, wall) for number, wall in walls)) == {}
-
-
 @pytest.mark.parametrize(
     "changes",
     [
         {"verdict": "machine", "cpu_seconds": 1.5},
         {"verdict": "upstream-bound"},
         {"verdict": "unaccounted"},
-        {"verdict": "client-bound", "busy": {"machine": 0.97}},
         {"noise": Noise(seconds=2.0, others_cpu_seconds=0.6)},
     ],
 )
 def test_what_one_round_of_three_met_is_no_caution(changes):
     """Ratios are medians over the rounds: that round moves none of them."""
     assert found(*rounds(), a_trial("pycurl", 1, **changes), a_trial("pycurl", 2), a_trial("pycurl", 3)) == {}
-
-
-def test_what_ran_before_a_run_is_no_caution():
-    """The load average of the last minute holds the lab's own last run; what runs beside trials is counted."""
-    assert found(*rounds(), load=40.0) == {}
-
-
-def test_a_trial_that_failed_is_told_once():
-    """Its errors, its shortness and its few requests are no cautions of their own."""
-    failed = a_failed_trial(
-        "pycurl", "none succeeded", errors={"connect": 5}, requests=5, wall_seconds=0.01, verdict="upstream-bound",
-        concurrency=10,
-    )  # fmt: skip
-    assert list(found(*rounds(), failed)) == ["failed-trials"]
 
 
 def test_the_gravest_comes_first():
@@ -211,11 +133,10 @@ def test_the_gravest_comes_first():
 
 
 def test_what_drives_a_server_is_not_scolded_for_a_busy_one():
-    """The server is what it measures; that the driver itself was at its end is worth a word."""
+    """The server is what it measures."""
     bound = {"verdict": "upstream-bound", "driver": "ab"}
     assert found(*rounds("ab", **bound)) == {}
     assert list(found(*rounds("pycurl", verdict="upstream-bound"), replaced={"ab": "pycurl"})) == ["replaced-strategy"]
-    assert list(found(*rounds("ab", driver="ab", upstream="flask?workers=4"))) == ["driver-bound"]
 
 
 def test_a_warm_trial_that_opened_connections_is_named():

@@ -7,7 +7,7 @@ import pytest
 from clientlab.judging.claim_verdicts import judged
 from clientlab.reports.charts.sweeps import sweeps_of
 from clientlab.results.plan import Arm, Claim, Source
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clients.documents import a_run, a_trial, quantiles
 
 WALLS = {"fast": (1.0, 1.01, 0.99, 1.0), "slow": (2.0, 2.01, 2.02, 1.99)}
 
@@ -70,20 +70,6 @@ def test_every_figure_can_be_compared(figure, changes, verdict):
     of = [trial.model_copy(update=changes) if trial.arm == "slow" else trial for trial in trials()]
     found = verdict_of(a_claim(figure=figure), *of)
     assert (found.figure, found.verdict) == (figure, verdict)
-
-
-def test_trials_with_errors_are_left_out():
-    """They did less work: with one such round of four, three are compared."""
-    first, *others = trials()
-    found = verdict_of(a_claim(), first.model_copy(update={"errors": {"reset": 1}, "wall_seconds": 0.001}), *others)
-    assert (found.verdict, found.rounds) == ("supported", 3)
-
-
-def test_an_arm_that_always_fails_leaves_the_claim_open():
-    """A claim about an arm that always fails is inconclusive and names the arm."""
-    found = verdict_of(a_claim(), *trials()[:4], a_failed_trial("slow"))
-    assert (found.verdict, found.ratio, found.rounds) == ("inconclusive", None, 0)
-    assert found.settles == "trials of slow without errors"
 
 
 def two_arms(b: float, jitter: float = 0.004):

@@ -83,12 +83,6 @@ def test_with_fewer_than_three_rounds_nothing_can_be_said():
     assert (found["wall"].ratio.low, found["wall"].rounds) == (None, (3, 2))
 
 
-def test_trials_that_failed_are_left_out():
-    """An arm without a finished trial has no figures."""
-    found = changes_of(a_run_at(1.0), a_run(*(a_failed_trial("urllib3", number=n) for n in (1, 2, 3))))["wall"]
-    assert (found.after, found.ratio, found.rounds, found.word) == (None, None, (3, 0), "undecided")
-
-
 def test_errors_of_trials_that_failed_are_counted():
     """A trial of which every request failed has them to tell, and nothing else."""
     dead = [a_failed_trial("urllib3", number=n, requests=1000, errors={"connect": 1000}) for n in (2, 3, 4, 5)]

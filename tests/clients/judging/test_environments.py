@@ -8,7 +8,7 @@ import pytest
 
 from clientlab.judging.cautions.trials import gil_on
 from clientlab.judging.contrasts import contrasts, environment_pairs
-from clientlab.reports.headline import environment_sentences as sentences
+from clientlab.reports.headline import environment_answers
 from clientlab.reports.surroundings import environment_lines as lines
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
@@ -42,7 +42,9 @@ def test_rounds_differ_by_a_factor_of_ten_and_the_ratio_within_them_is_exact():
     assert found.time.high - found.time.low < 1e-9
     assert math.isclose(found.cpu.value, 1.0)
     assert found.time.confidence == found.cpu.confidence == pytest.approx(0.95)
-    assert sentences(run)[0].startswith("urllib3 in new takes 1.05 (1.05 to 1.05) times the time per request and 1")
+    assert environment_answers(run)[0].sentence.startswith(
+        "urllib3 in new takes 1.05 (1.05 to 1.05) times the time per request and 1"
+    )
 
 
 def free_threaded(*gil: bool | None):

@@ -9,7 +9,7 @@ from clientlab.judging.contrasts import contrasts, environment_pairs
 from clientlab.judging.run_thresholds import check_limits, judge_run, threshold_of_run
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.workload import Workload
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clients.documents import a_run, a_trial, quantiles
 
 SPECS = {name: EnvironmentSpec(folder=f"/{name}") for name in ("base", "head")}
 ARMS = [
@@ -71,15 +71,6 @@ def test_errors_are_counted_and_a_lower_bound_is_no_pass(text, of_head, found):
     """One failed request more is one more. Nobody knows how much larger a lower bound is."""
     (result,) = judge_run(compared(*[1.0] * 6, **of_head), [threshold_of_run(text)])
     assert result.outcome == found
-
-
-def test_an_arm_without_a_finished_trial_fails():
-    """Of errors, the failed trial is named."""
-    base = a_trial("urllib3", 1, arm="urllib3 in base", environment="base")
-    lost = a_failed_trial("urllib3", "it broke", arm="urllib3 in head", environment="head")
-    run = a_run(base, lost, arms=ARMS, environments=SPECS)
-    results = judge_run(run, [threshold_of_run("wall +5%"), threshold_of_run("errors +0")])
-    assert [(one.outcome, one.lost) for one in results] == [("failed", 0), ("failed", 1)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from clientlab.judging.verdict import Shares, busy, unaccounted, verdict, waited
+from clientlab.judging.verdict import Shares, unaccounted, verdict
 
 DELAYED = Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, waiting=0.97)
 """Delays that take the wall time if they come one after the other."""
@@ -178,18 +178,3 @@ def test_what_is_unaccounted_for_is_the_rest_of_the_requests_time(measured, shar
 def test_of_a_server_without_counters_only_the_client_is_known(shares, concurrency, bound):
     """What limits is outside: the server or the network."""
     assert verdict(shares, concurrency) == bound
-
-
-@pytest.mark.parametrize(
-    ("spent", "wall", "cores", "share"),
-    [(1, 1, 1, 1), (1, 1, 2, 0.5), (2, 1, 2, 1), (1, 2, 1, 0.5), (0.5, 1, 0.5, 1), (1, 0, 1, 0)],
-)
-def test_a_part_is_busy_by_the_cores_that_it_can_use(spent, wall, cores, share):
-    """A quota may be less than a core."""
-    assert busy(spent, wall, cores) == share
-
-
-@pytest.mark.parametrize(("delays", "wall", "concurrency", "share"), [(10, 1, 10, 1), (10, 2, 10, 0.5), (1, 0, 1, 0)])
-def test_delays_are_shared_out_to_the_requests_in_flight(delays, wall, concurrency, share):
-    """Ten seconds of delays with ten in flight take one second."""
-    assert waited(delays, wall, concurrency) == share

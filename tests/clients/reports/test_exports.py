@@ -12,10 +12,9 @@ import pytest
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_limits, limit
 from clientlab.reports import as_csv, as_junit, as_markdown
-from clientlab.results.document import Caution, ClaimResult
+from clientlab.results.document import ClaimResult
 from clientlab.results.figures import FIGURES
 from clientlab.results.server_counters import ServerUse
-from clientlab.results.trial import Quantiles, Trial
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 from clients.report_runs import a_hostile_run
 
@@ -50,19 +49,6 @@ def test_csv_has_a_row_a_trial_with_units_in_the_names():
     assert (second["status"], second["reason"], second["wall_seconds"]) == ("failed", 'it "broke", badly', "")
 
 
-def test_csv_leaves_no_figure_of_a_trial_out_but_its_curves():
-    """Every plain field of a trial, every quantile, every server's counter; each column says what it holds."""
-    columns = as_csv.columns()
-    structured = {"errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram",
-                  "over_time", "busy", "upstream_use", "proxy_use", "noise", "in_flight", "open_load",
-                  "highest_rate", "link", "link_use", "clock", "by_shard"}  # fmt: skip
-    assert set(Trial.model_fields) - structured <= set(columns)
-    quantiles_of_csv = {f"latency_{name}_seconds" for name in Quantiles.model_fields if name != "at_least"}
-    assert quantiles_of_csv | {"latency_at_least"} <= set(columns)
-    assert all(columns.values())
-    assert list(rows(a_run(a_trial()))[0]) == list(columns)
-
-
 def test_csv_has_every_figure_under_its_full_name():
     """To the last digit; an unknown one is an empty cell."""
     trial = a_trial(wall=0.3, errors={"reset": 3}, overhead_seconds=quantiles(0.25), idle_pss_bytes=5)
@@ -70,26 +56,6 @@ def test_csv_has_every_figure_under_its_full_name():
     found = {figure.key: row[figure.name] for figure in FIGURES}
     assert found == {figure.key: "" if (value := figure.of(trial)) is None else str(value) for figure in FIGURES}
     assert (found["cpu"], found["elapsed"], found["above_idle"]) == (str(0.5 / 997), "", str((32 << 20) - 5))
-
-
-def test_markdown_tells_all_that_the_terminal_does():
-    """The answer, cautions, the table, claims, the machine and the command."""
-    run = a_run(*(a_trial(name, n, wall) for name, wall in (("urllib3", 1.0), ("requests", 2.0)) for n in (1, 2, 3)))
-    run = run.model_copy(
-        update={
-            "cautions": [Caution(kind="x", text="it was busy", advice="wait")],
-            "claims": [a_claim("c", "supported", source="somebody", published="2 x")],
-        }
-    )
-    text = as_markdown.render(run)
-    assert "**Which is fastest?**" in text
-    assert "2.00 (2.00 to 2.00) times as fast as requests" in text
-    assert "> **it was busy** - wait" in text
-    assert "| urllib3 | 1 | 1.00 s | 1,000 | 1 |" in text
-    assert "| c is so | supported | 2.00 (1.50 to 2.60) | 3 |" in text
-    assert "Command: `clientlab run`" in text
-    tables = [line for line in text.splitlines() if line.startswith("|")]
-    assert {line.count(" |") for line in tables[:4]} == {tables[0].count(" |")}
 
 
 def junit(run, *limits: str) -> ET.Element:
@@ -152,13 +118,6 @@ def test_junit_tells_of_trials_that_are_missing():
     """A run that was interrupted is not green."""
     run = a_run(a_trial("urllib3"), a_trial("urllib3", 2), a_trial("pycurl"))
     assert cases(junit(run)) == {"urllib3": "passed", "pycurl": "error"}
-
-
-def test_junit_forgives_a_trial_that_was_lost_and_made_good():
-    """As the run does: its round was measured, and a round that was not is still missing."""
-    lost = a_failed_trial("urllib3", "worker lost: it went", number=1)
-    assert cases(junit(a_run(lost, a_trial("urllib3", 2), a_trial("urllib3", 1)))) == {"urllib3": "passed"}
-    assert cases(junit(a_run(lost, a_trial("urllib3", 1), rounds=2))) == {"urllib3": "error"}
 
 
 def test_junit_is_legal_xml_whatever_a_run_is_called():

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from clientlab.analysis.histogram import histogram_of
-from clientlab.judging.cautions import cautions_of
 from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import change_threshold, judge_changes, judge_limits, limit
@@ -18,7 +17,6 @@ from clientlab.reports import as_csv, as_html, as_junit, as_markdown
 from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.headline import sentence
 from clientlab.reports.rows import groups_of
-from clientlab.results.figures import BY_KEY
 from clientlab.results.plan import Claim
 from clientlab.running.quantiles import quantiles_of
 from clients.documents import a_run, a_trial, quantiles
@@ -133,21 +131,3 @@ def test_a_claim_about_a_lower_bound_is_inconclusive():
     assert found.settles == (
         "trials of mixed in which fewer requests fail: their 99th percentile of latency is only a lower bound"
     )
-
-
-def test_a_caution_names_the_arm_the_share_and_the_bound():
-    """And not the arm without failures."""
-    (found,) = [one for one in cautions_of(RUN) if one.kind == "percentiles-of-failures"]
-    assert found.text == "percentiles fall on failed requests: faulty, 3.00 % failed, p99 ≥ 300 ms"
-    assert found.arms == ["faulty"]
-
-
-def test_few_requests_are_named():
-    """A p99 needs ten requests beyond it; a p99.9 is unknown below 1,000 requests."""
-    few = a_timed_trial("few", 1, [0.005] * 98 + [0.5], [])
-    (found,) = [one for one in cautions_of(a_run(few)) if one.kind == "few-requests"]
-    assert found.arms == ["few"]
-    assert BY_KEY["p99"].of(few) == 0.5
-    assert BY_KEY["p999"].of(few) is None
-    enough = a_timed_trial("enough", 1, [0.005] * 1000, [])
-    assert "few-requests" not in [one.kind for one in cautions_of(a_run(enough))]

@@ -58,7 +58,7 @@ def sentences_on_sessions(*walls: float) -> list[str]:
     [
         (TIED, "equal within 5 %"),
         (tuple(2 * wall for wall in FAST), "takes 2.00 (2.00 to 2.00) times"),
-        (OPEN, "undecided; in all, about"),
+        (OPEN, "undecided; to decide takes about"),
     ],
 )
 def test_whether_threads_share_a_session_is_answered_in_a_sentence(walls, said):

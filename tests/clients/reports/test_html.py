@@ -6,14 +6,13 @@ from collections import Counter
 
 import pytest
 
-from clientlab.errors import LabError
 from clientlab.reports import as_html
-from clients.documents import a_failed_trial, a_run, a_trial
+from clients.documents import a_failed_trial, a_run
 from clients.html_page import Page
 from clients.report_runs import a_measured_trial, a_whole_run
 
 SECTIONS = [
-    "answer", "table", "compared", "times", "claims", "sweep", "latency", "distribution", "overhead", "timeline",
+    "answer", "table", "compared", "times", "claims", "sweep", "latency", "distribution",
     "resources", "errors", "surroundings", "again",
 ]  # fmt: skip
 
@@ -46,15 +45,6 @@ def test_nothing_is_fetched_and_nothing_is_run(page):
     assert not [word for word in page.text("style")[0].split() if "url(" in word or "@import" in word]
 
 
-def test_what_there_is_nothing_of_is_left_out():
-    """No claims, no sweep, no delay; and errors are said to be none."""
-    page = Page(as_html.render(a_run(a_trial())))
-    assert [section["id"] for section in page.all("section")] == [
-        "answer", "table", "times", "resources", "errors", "surroundings", "again",
-    ]  # fmt: skip
-    assert "No request failed. No trial failed." in page.section("errors")
-
-
 @pytest.mark.parametrize("run", [a_run(), a_run(a_failed_trial("pycurl"))], ids=["new", "failed"])
 def test_a_run_without_a_figure_has_a_report_too(run):
     """It says that nothing was measured."""
@@ -76,13 +66,3 @@ def test_the_page_of_a_large_run_stays_below_two_megabytes(arms, routes):
     text = as_html.render(a_run(*trials))
     assert len(text.encode()) < 2_000_000
     assert len(Page(text).all("table")) >= routes
-
-
-def test_a_page_goes_where_it_can_be_written(tmp_path):
-    """Another ending, a missing folder and a folder in its place are refused."""
-    as_html.write(a_whole_run(), tmp_path / "r.html")
-    assert (tmp_path / "r.html").read_text(encoding="utf-8") == as_html.render(a_whole_run())
-    (tmp_path / "taken.html").mkdir()
-    for name, says in (("x.pdf", "x.pdf"), ("none/x.html", "none"), ("taken.html", "taken.html")):
-        with pytest.raises(LabError, match=says):
-            as_html.write(a_whole_run(), tmp_path / name)

@@ -14,7 +14,7 @@ from clients.report_runs import a_hostile_run, a_whole_run
 pytestmark = pytest.mark.real
 
 SECTIONS = [
-    "answer", "times", "table", "claims", "sweep", "latency", "distribution", "overhead", "timeline", "resources",
+    "answer", "times", "table", "claims", "sweep", "latency", "distribution", "resources",
     "errors", "surroundings", "again",
 ]  # fmt: skip
 SCREENS = {"wide, dark": (1280, "dark"), "telephone": (360, "light")}

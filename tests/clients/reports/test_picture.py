@@ -36,14 +36,6 @@ def test_a_question_with_markup_is_drawn_as_valid_xml(question, tmp_path):
     ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - written here
 
 
-@pytest.mark.parametrize("name", ["x.jpg", ".png"])
-def test_another_ending_is_refused(name, tmp_path):
-    """With those that there are; nothing is written."""
-    with pytest.raises(LabError, match=r"the name must end with .png or .svg"):
-        picture.write(RUN, tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_place_that_cannot_be_written_is_refused(tmp_path):
     """A folder that is not there, and a folder in its place."""
     (tmp_path / "taken.svg").mkdir()

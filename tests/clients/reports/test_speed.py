@@ -22,9 +22,3 @@ def test_with_two_rounds_there_is_no_interval():
     """A failed trial is no round."""
     found = speed_of([a_trial(wall=1.0), a_trial(number=2, wall=2.0), a_failed_trial("urllib3", number=3)])
     assert (found.value, found.interval) == (750, None)
-
-
-def test_without_a_successful_request_there_is_no_speed():
-    """And not a speed of 0."""
-    assert speed_of([]) is None
-    assert speed_of([a_trial(requests_per_second=None)]) is None

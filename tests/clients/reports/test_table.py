@@ -12,7 +12,7 @@ from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Caution
 from clientlab.results.plan import Arm
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clients.documents import a_run, a_trial, quantiles
 
 
 def shown(run, width: int = 150, *, whole: bool = True) -> str:
@@ -115,16 +115,6 @@ def test_names_are_shown_as_they_are(word):
     assert f"! see {word} - try {word}" in text
     odd = shown(a_run(a_trial(f"s{word}")))
     assert f" s{word} " in odd
-
-
-def test_a_strategy_that_failed_has_no_row():
-    """It has no figures, only its reason; a run of failures alone has no table of figures."""
-    text = shown(a_run(a_trial("urllib3"), a_failed_trial("pycurl")))
-    assert set(cells(text)) == {"urllib3"}
-    nothing = shown(a_run(a_failed_trial("pycurl")))
-    assert "x fastest" not in nothing
-    assert "failed: it broke" in nothing
-    assert nothing.splitlines()[1] == "No trial finished."
 
 
 def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():

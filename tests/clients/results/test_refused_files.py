@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
-import struct
-import zlib
 
 import pytest
 
@@ -90,18 +87,6 @@ def of_claim(**changes) -> str:
     return json.dumps(document)
 
 
-def histogram(content: bytes, cookie: int = 0x1C849314) -> dict:
-    """A stored histogram of that content, compressed as it is to be."""
-    packed = zlib.compress(content)
-    encoded = base64.b64encode(struct.pack(">II", cookie, len(packed)) + packed).decode()
-    return {"histogram": {"unit_seconds": 1e-9, "encoded": encoded}}
-
-
-def header(lowest: int = 1, highest: int = 3600 * 10**9, digits: int = 3) -> bytes:
-    """What a histogram's content begins with."""
-    return struct.pack(">IIIIQQd", 0x1C849313, 0, 0, digits, lowest, highest, 1.0)
-
-
 UNFIT = [
     (of_trial(errors={"reset": 400}), "trials.0"),
     (changed(created="yesterday"), "created"),
@@ -115,8 +100,6 @@ UNFIT = [
     (of_trial(wall_seconds=float("nan")), "wall_seconds"),
     (of_trial(workload="none"), "workload 'none'"),
     (of_trial(histogram={"encoded": "nonsense"}), "trials.0.histogram.encoded"),
-    (of_trial(**histogram(bytes(10**8))), "unpacks to more than"),
-    (of_trial(**histogram(header(highest=2**62))), "no histogram"),
     (of_claim(b=None), "claim 'faster'"),
     (of_claim(kind="optimum", a=None, b=None, arms=["a"]), "a sweep"),
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from clientlab.judging.cautions.percentiles import OF_LATENCY
-from clientlab.judging.cautions.trials import arms_of, finished, limited_by, mostly, names_of
-from clientlab.judging.verdict import FULL, SATURATED, SHORT_SECONDS
+from clientlab.judging.cautions.trials import arms_of, finished, limited_by, names_of
+from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.bottleneck import Bound
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
@@ -48,24 +48,6 @@ def machine_bound(run: Run) -> Iterator[Caution]:
         )
 
 
-def is_on_full_machine(verdict: str | None, shares: Mapping[str, float]) -> bool:
-    """Whether the client was the bottleneck while all cores were busy."""
-    return verdict == "client-bound" and shares.get("machine", 0.0) >= FULL
-
-
-def client_on_full_machine(run: Run) -> Iterator[Caution]:
-    """Trials that the client limited on a machine whose cores were all busy."""
-    own = [trial for trial in limited_by(run, "client-bound") if not _drives(run, trial)]
-    trials = mostly(own, lambda trial: is_on_full_machine(trial.verdict, trial.busy))
-    if trials:
-        yield Caution(
-            kind="client-on-full-machine",
-            arms=arms_of(trials),
-            text=f"all cores were full in trials of {names_of(trials)}, whose bottleneck was the client",
-            advice="the client shared the cores with the servers: on more cores it may do more, and so may others",
-        )
-
-
 def unaccounted(run: Run) -> Iterator[Caution]:
     """Trials whose requests waited for something that the lab does not know."""
     trials = limited_by(run, "unaccounted")
@@ -93,61 +75,18 @@ def start_up(run: Run) -> Iterator[Caution]:
         )
 
 
-def driver_bound(run: Run) -> Iterator[Caution]:
-    """Trials in which an external tool could not send faster."""
-    trials = [trial for trial in finished(run) if trial.verdict == "client-bound" and _drives(run, trial)]
-    if trials:
-        where = ", ".join(sorted({trial.upstream for trial in trials}))
-        yield Caution(
-            kind="driver-bound",
-            arms=arms_of(trials),
-            text=f"{names_of(trials)} could not send faster, to {where}",
-            advice="the server can do at least as much: the tool has one thread, give it a CPU core of its own",
-        )
-
-
-def shared_cores(run: Run) -> Iterator[Caution]:
-    """Trials in which an external tool and the server competed for the cores."""
-    cores = run.surroundings.cpu_usable
-    crowded = [trial for trial in finished(run) if _drives(run, trial) and _taken(trial) >= SATURATED * cores]
-    served = sorted({trial.upstream for trial in crowded})
-    if served:
-        yield Caution(
-            kind="shared-cores",
-            arms=arms_of(crowded),
-            text=f"{names_of(crowded)} and the server took {max(map(_taken, crowded)):.1f} of {cores:g} cores "
-            f"together, with {', '.join(served)}",
-            advice="they competed for the cores: this machine cannot show what more workers would do",
-        )
-
-
 def waits_for_connection(run: Run) -> Iterator[Caution]:
     """Trials whose latencies hold the wait for a connection."""
-    trials = [trial for trial in finished(run) if trial.waits_for_connection and trial.verdict != "client-streams"]
+    trials = [trial for trial in finished(run) if trial.waits_for_connection]
     if trials:
         yield Caution(
             kind="waits-for-connection",
             arms=arms_of(trials),
             figures=[key for key in OF_LATENCY if not BY_KEY[key].before_send],
-            text=f"latencies of {names_of(trials)} hold the wait for a free connection (marked *), "
-            "since all clocks start at once or the pool is small",
+            text=f"latencies of {names_of(trials)} hold the wait for a free connection or HTTP/2 stream "
+            "(marked *), since all clocks start at once or the pool is small",
             advice=f"they have no overhead: compare {_instead(trials)} with executors "
             "that wait before the clock starts (semaphore, workers, threads)",
-        )
-
-
-def waits_for_stream(run: Run) -> Iterator[Caution]:
-    """Trials whose latencies hold the wait for a free stream of an HTTP/2 connection."""
-    trials = [trial for trial in finished(run) if trial.verdict == "client-streams"]
-    if trials:
-        yield Caution(
-            kind="client-streams",
-            arms=arms_of(trials),
-            figures=[key for key in OF_LATENCY if not BY_KEY[key].before_send],
-            text=f"latencies of {names_of(trials)} hold the wait for a free stream (marked *): more requests were in "
-            "flight than their HTTP/2 connections hold at once",
-            advice="they have no overhead: lower -c, divide the trial (--shards), since each process has connections "
-            "of its own, or use a client of HTTP/1.1",
         )
 
 

@@ -1,16 +1,17 @@
-"""Cautions about the load: requests in flight, open loads, and shards that did not begin together."""
+"""Cautions about the load: requests in flight, open loads, and connections that should have been warm."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clientlab import units
+from clientlab import strategies, units
+from clientlab.errors import LabError
 from clientlab.judging.backlog import growth_in
-from clientlab.judging.cautions.trials import arms_of, by_arm, finished, names_of
+from clientlab.judging.cautions.trials import arms_of, by_arm, finished, mostly, names_of
 from clientlab.results.document import Caution, Run
 from clientlab.results.figures import BY_KEY
 from clientlab.results.trial import Trial
-from clientlab.workload.load import expected_requests
+from clientlab.workload.load import expected_requests, is_warm
 
 
 def fewer_requests_than_concurrency(run: Run) -> Iterator[Caution]:
@@ -109,24 +110,31 @@ def _was_full(trials: list[Trial]) -> bool:
     return 2 * len(full) > len(trials)
 
 
-_SPREAD = 0.05
-"""Seconds between the first and the last start. Until then, the early shards had the servers for themselves."""
+_FEW_OPENED = 0.05
+"""Connections per request up to which opening them changes the rate by little."""
 
 
-def start_spread(run: Run) -> Iterator[Caution]:
-    """Trials whose shards began too far apart."""
-    apart = [trial for trial in finished(run) if spread_of(trial) > _SPREAD]
-    if apart:
-        worst = max(apart, key=spread_of)
-        longest = units.time(spread_of(worst))
+def not_warm(run: Run) -> Iterator[Caution]:
+    """Connections that were opened inside the clock, although they should have been warm."""
+    opened = mostly(
+        [trial for trial in finished(run) if _should_be_warm(run, trial)],
+        lambda trial: (trial.connections_opened or 0) > _FEW_OPENED * trial.requests,
+    )
+    if opened:
         yield Caution(
-            kind="start-spread",
-            arms=arms_of(apart),
-            text=f"shards of {names_of(apart)} began apart: at most by {longest}",
-            advice="their load was not there at once: give the workers CPUs of their own, or make the trials longer",
+            kind="not-warm",
+            arms=arms_of(opened),
+            text=f"connections should have been warm, but {names_of(opened)} opened up to "
+            f"{max(trial.connections_opened or 0 for trial in opened)} of them in the measured time",
+            advice="their time includes connecting: raise the experiment's `warmup`, or use --connections cold for all",
         )
 
 
-def spread_of(trial: Trial) -> float:
-    """Seconds from the start of the first shard to that of the last; 0 for a trial that is not divided."""
-    return max((shard.began_seconds for shard in trial.by_shard), default=0.0)
+def _should_be_warm(run: Run, trial: Trial) -> bool:
+    """Whether the strategy keeps connections and the workload asks to open them before the measured time."""
+    if not is_warm(run.experiment.workloads[trial.workload]):
+        return False
+    try:
+        return strategies.find(trial.strategy).policy != "per call"
+    except LabError:  # the strategy is not installed here: unknown
+        return False

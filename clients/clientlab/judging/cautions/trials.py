@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from clientlab import strategies
+from clientlab import strategies, units
 from clientlab.judging.verdict import SHORT_SECONDS
 from clientlab.results.bottleneck import Bound
 from clientlab.results.document import Caution, Run, failed_for_good
@@ -121,3 +121,55 @@ def short_trials(run: Run) -> Iterator[Caution]:
             text=f"trials of {names_of(short)} took less than {SHORT_SECONDS:g} s",
             advice="one delay of the scheduler is a large part of such a trial: raise -n",
         )
+
+
+_TIMES, _SECONDS = 2.0, 1.0
+"""A trial is overlong from so many times its duration on, if it also took so many seconds more than that."""
+
+
+def overlong(run: Run) -> Iterator[Caution]:
+    """Trials that took far longer than their duration, with the bottleneck."""
+    found: dict[str, str] = {}
+    for arm, trials in by_arm(run).items():
+        late = [trial for trial in trials if _is_overlong(run, trial)]
+        if late:
+            worst = max(late, key=_taken)
+            found[arm] = f"{arm} {units.time(_taken(worst))} instead of {_duration(run, worst):g} s ({_reason(worst)})"
+    if found:
+        yield Caution(
+            kind="overlong",
+            arms=sorted(found),
+            text=f"trials took much longer than their duration: {'; '.join(found.values())}",
+            advice="a service with as many requests in flight is late too: lower -c, or change the part that is named; "
+            "where single requests take that long, raise -d",
+        )
+
+
+def _is_overlong(run: Run, trial: Trial) -> bool:
+    """Whether a trial of a closed load took far longer than its duration. An open load falls behind its schedule.
+
+    Where a few slow requests alone prolonged it, it has a long tail.
+    """
+    asked = _duration(run, trial)
+    late = bool(asked) and trial.open_load is None and _taken(trial) >= max(_TIMES * asked, asked + _SECONDS)
+    return late and not _is_prolonged_by_few(trial)
+
+
+def _is_prolonged_by_few(trial: Trial) -> bool:
+    """Whether 99 of 100 requests took less than half of the tail."""
+    return trial.latency_seconds is not None and trial.latency_seconds.p99 < (trial.tail_seconds or 0.0) / 2
+
+
+def _duration(run: Run, trial: Trial) -> float:
+    """Seconds; 0 for a number of requests."""
+    return run.experiment.workloads[trial.workload].duration or 0.0
+
+
+def _taken(trial: Trial) -> float:
+    return trial.wall_seconds or 0.0
+
+
+def _reason(trial: Trial) -> str:
+    if expired := trial.errors.get("timeout", 0):
+        return f"{expired:,} of {trial.requests:,} requests ended at their time limit"
+    return f"bottleneck: {trial.verdict}"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from clientlab import units
@@ -27,7 +25,7 @@ NOTE = (
 UNLIKE = "Compare arms of equal c: where arms wait for the server, one with twice the c takes half the time."
 """The note of a chart whose arms have unlike concurrency."""
 
-_FAR = 5.0  # from this ratio of the slowest rounds of two panels on, each has its own scale
+_FAR = 5.0  # from this ratio of the slowest rounds of two charts on, each has its own scale
 _REACH = 1.5  # how far beyond the slowest round an interval is drawn
 
 _FAR_APART = 20.0
@@ -43,85 +41,33 @@ _TICK_SIZES: dict[units.Unit, int] = {"bytes": 1 << 20}
 """Ticks are round multiples of this size. Without a size: of the unit itself."""
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """Arms of one workload in one chart, the fastest first. `requests`: of each trial, None where they differ."""
-
-    title: str
-    workload: str
-    requests: int | None
-    rows: list[Row]
-    open_load: bool = False
-
-    @property
-    def slowest(self) -> float:
-        """Seconds for a request, or of an open load its p99."""
-        return max(max(row.costs) for row in self.rows)
-
-    @property
-    def concurrency(self) -> int | None:
-        """Requests in flight, where all arms have as many."""
-        found = {row.concurrency for row in self.rows}
-        return found.pop() if len(found) == 1 else None
-
-    def is_first(self, row: Row) -> bool:
-        """Whether the arm is the fastest of several with its load, and the fastest of its group."""
-        rivals = [one for one in self.rows if one.load == row.load]
-        best = min((one for one in rivals if one.fastest), key=_seconds, default=None)
-        return row is best and (len(rivals) > 1 or len(self.rows) == 1)
-
-
 def times(run: Run, groups: Sequence[Group]) -> list[BarChart]:
-    """A chart for each group; groups of one workload in which no name comes twice share one chart.
+    """A chart for each group. Those of one workload have one scale, unless the bars of some would be too short.
 
     Arms that stand on the curves of sweeps have no bar, unless other arms of their group have one.
     """
     looks = looks_of(run)
-    workloads = itertools.groupby(_panels(run, groups), lambda panel: panel.workload)
-    return [chart for _, panels in workloads for chart in _alike(list(panels), looks)]
-
-
-def _panels(run: Run, groups: Sequence[Group]) -> Iterator[_Panel]:
     on_curves = {point.arm for sweep in sweeps_of(run) for curve in sweep.curves for point in curve.points}
-    for workload, found in itertools.groupby(groups, lambda group: group.key.workload):
-        some = list(found)
-        rows = [row for group in some for row in group.rows]
-        if all(trial.arm in on_curves for row in rows for trial in row.trials):
-            continue
-        if len(some) > 1 and len({row.name for row in rows}) == len(rows):
-            requests = {group.requests for group in some}
-            rows = _like_with_like(rows)
-            count = requests.pop() if len(requests) == 1 else None
-            yield _Panel(workload, workload, count, rows, some[0].open_load)
-        else:
-            for group in some:
-                yield _Panel(group.title, workload, group.requests, group.rows, group.open_load)
+    drawn = [one for one in groups if not all(trial.arm in on_curves for row in one.rows for trial in row.trials)]
+    workloads = itertools.groupby(drawn, lambda group: group.key.workload)
+    return [chart for _, some in workloads for chart in _alike(list(some), looks)]
 
 
-def _like_with_like(rows: list[Row]) -> list[Row]:
-    """The fastest first, arms of equal concurrency together."""
-    best: dict[int, float] = {}
-    for row in rows:
-        best[row.concurrency] = min(_seconds(row), best.get(row.concurrency, math.inf))
-    return sorted(rows, key=lambda row: (best[row.concurrency], row.concurrency, _seconds(row)))
-
-
-def _alike(panels: list[_Panel], looks: dict[str, Look]) -> Iterator[BarChart]:
-    """Panels of one workload have one scale, so that bars can be compared by eye, unless some would be too short."""
-    counts = {panel.requests for panel in panels}
-    requests = panels[0].requests or REQUESTS if len(counts) == 1 else REQUESTS
-    charted = ChartedSeconds(None if panels[0].open_load else requests)
-    slowest = [panel.slowest for panel in panels]
+def _alike(groups: list[Group], looks: dict[str, Look]) -> Iterator[BarChart]:
+    counts = {group.requests for group in groups}
+    requests = groups[0].requests or REQUESTS if len(counts) == 1 else REQUESTS
+    charted = ChartedSeconds(None if groups[0].open_load else requests)
+    slowest = [max(max(row.costs) for row in group.rows) for group in groups]
     if max(slowest) > _FAR * min(slowest):
-        for panel in panels:
-            yield _chart(panel, charted, _scale([panel], charted), looks, ["This chart has its own scale."])
+        for group in groups:
+            yield _chart(group, charted, _scale([group], charted), looks, ["This chart has its own scale."])
     else:
-        scale = _scale(panels, charted)
-        yield from (_chart(panel, charted, scale, looks, []) for panel in panels)
+        scale = _scale(groups, charted)
+        yield from (_chart(group, charted, scale, looks, []) for group in groups)
 
 
-def _scale(panels: list[_Panel], charted: ChartedSeconds) -> Scale:
-    rows = [row for panel in panels for row in panel.rows]
+def _scale(groups: list[Group], charted: ChartedSeconds) -> Scale:
+    rows = [row for group in groups for row in group.rows]
     ends = [end for row in rows for end in _ends(row, charted)]
     return scale_of([charted.of(cost) for row in rows for cost in row.costs], ends)
 
@@ -144,49 +90,44 @@ def beyond(scale: Scale, intervals: Mapping[str, Sequence[float]]) -> list[str]:
     return [f"The interval ends beyond the chart for {', '.join(names)}."] if names else []
 
 
-def _chart(panel: _Panel, charted: ChartedSeconds, scale: Scale, looks: dict[str, Look], notes: list[str]) -> BarChart:
-    faulty = [row.name for row in panel.rows if row.errors]
-    if faulty:
-        notes = [*notes, f"Requests failed with {', '.join(faulty)}: look at the errors before the speed."]
-    if panel.concurrency is None:
-        notes = [*notes, UNLIKE]
-    if scale.log:
-        notes = [LOGARITHMIC, *notes]
-    notes = [*notes, *beyond(scale, {row.name: _ends(row, charted) for row in panel.rows})]
-    load = "" if panel.concurrency is None else f", c={panel.concurrency}"
+def _chart(group: Group, charted: ChartedSeconds, scale: Scale, looks: dict[str, Look], notes: list[str]) -> BarChart:
+    concurrencies = {row.concurrency for row in group.rows}
+    faulty = [row.name for row in group.rows if row.errors]
+    notes = [
+        *([LOGARITHMIC] if scale.log else []),
+        *notes,
+        *([f"Requests failed with {', '.join(faulty)}: look at the errors before the speed."] if faulty else []),
+        *([UNLIKE] if len(concurrencies) > 1 else []),
+        *beyond(scale, {row.name: _ends(row, charted) for row in group.rows}),
+    ]
+    load = "" if len(concurrencies) > 1 else f", c={group.rows[0].concurrency}"
     better = " (logarithmic); further left is better" if scale.log else "; shorter is better"
     return BarChart(
-        title=panel.title,
-        rows=[_bar(row, panel, charted, scale, looks[row.strategy]) for row in panel.rows],
+        title=group.title,
+        rows=[_bar(row, group, charted, scale, looks[row.strategy]) for row in group.rows],
         ticks=scale.ticks_across(units.time),
         axis=f"{charted.label}{load}{better}",
         notes=notes,
     )
 
 
-def _bar(row: Row, panel: _Panel, charted: ChartedSeconds, scale: Scale, look: Look) -> Bar:
+def _bar(row: Row, group: Group, charted: ChartedSeconds, scale: Scale, look: Look) -> Bar:
     seconds = [charted.of(cost) for cost in row.costs]
     ends = _ends(row, charted)
-    rounds = ", ".join(map(units.time, seconds))
     typical = charted.of(row.level)
-    title = f"{row.name}: {units.time(typical)} over {len(seconds)} rounds ({rounds})"
+    title = f"{row.name}: {units.time(typical)} over {len(seconds)} rounds ({', '.join(map(units.time, seconds))})"
     if ends:
         title += f"; 95 % confidence interval {' to '.join(map(units.time, ends))}"
     return Bar(
-        name=row.name if panel.concurrency is not None else f"{row.name} (c={row.concurrency})",
+        name=group.name_of(row),
         look=look,
         value=units.time(typical) + (" ⚠ errors" if row.errors else ""),
         title=title,
         length=None if scale.log else scale.position(typical),
         span=(scale.position(ends[0]), scale.position(ends[1])) if ends else None,
         dots=[scale.position(value) for value in seconds],
-        first=panel.is_first(row),
+        first=row.first,
     )
-
-
-def _seconds(row: Row) -> float:
-    """Typical seconds for a request."""
-    return row.level
 
 
 def _ends(row: Row, charted: ChartedSeconds) -> list[float]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from clientlab.analysis.histogram import Distribution, decoded
 from clientlab.analysis.latencies import Latencies, latencies_of
@@ -14,38 +14,25 @@ from clientlab.results.document import Run
 from clientlab.results.trial import Histogram, Trial
 
 
-@dataclass(frozen=True)
-class Hue:
-    """One colour in three forms: on a light ground, on a dark one, and on either. `strategies` always have it."""
+class Hue(NamedTuple):
+    """One colour in two forms: on a light ground and on a dark one."""
 
     light: str
     dark: str
-    either: str
-    strategies: frozenset[str]
-
-
-def _hue(light: str, dark: str, either: str, strategies: str) -> Hue:
-    return Hue(light, dark, either, frozenset(strategies.split()))
 
 
 # Okabe and Ito's palette (jfly.uni-koeln.de/color), which colour-blind people can tell apart. Violet replaces yellow,
-# which white swallows, and grey its black. `light` and `dark` have a contrast of 3 with their ground.
-# The strategies of one bundled experiment have different hues. A strategy in no list has a hue by its name.
+# which white swallows, and grey its black. All have a contrast of 3 with their ground.
 HUES = (
-    _hue("#0072b2", "#3f9fe0", "#0072B2", "requests sync ab httpx2-client requests@threads"),
-    _hue("#d55e00", "#f07a3c", "#D55E00",
-         "requests-session@processes sync_multiprocess aiohttp@gather httpx-async@gather httpx"),
-    _hue("#009e73", "#16b98c", "#009E73",
-         "requests-session sync_threads aiohttp@semaphore httpx-async-h2@workers urllib3@threads"),
-    _hue("#b8628f", "#dd97bf", "#CC79A7",
-         "httpx-async@workers async_threads requests-session@futures aiohttp@unbounded httpx2 aiohttp-per-call"),
-    _hue("#b97f00", "#e69f00", "#E69F00", "requests-session@threads requests-session@queue httpx-client"),
-    _hue("#2f93cf", "#8fd0f5", "#56B4E9",
-         "aiohttp@workers aiohttp async_with_async_client httpx-async@semaphore httpx2-async-h2@workers"),
-    _hue("#6b7280", "#9aa3ae", "#8C8C8C", "pycurl pycurl@multi async_multiprocess_with_async_client"),
-    _hue("#5b3df0", "#8f7bff", "#7C5CFF",
-         "pycurl@threads requests-session@sync_to_async aiohttp-uvloop@semaphore aiohttp-uvloop@workers pycurl-h2"),
-)  # fmt: skip
+    Hue("#0072b2", "#3f9fe0"),
+    Hue("#d55e00", "#f07a3c"),
+    Hue("#009e73", "#16b98c"),
+    Hue("#b8628f", "#dd97bf"),
+    Hue("#b97f00", "#e69f00"),
+    Hue("#2f93cf", "#8fd0f5"),
+    Hue("#5b3df0", "#8f7bff"),
+    Hue("#6b7280", "#9aa3ae"),
+)
 DASHES: tuple[tuple[int, ...], ...] = ((), (8, 4), (2, 4), (10, 4, 2, 4), (4, 3))
 """Lengths of strokes and gaps; the first line has no gap."""
 
@@ -63,25 +50,15 @@ class Look:
         return f"c{self.colour} d{self.dash}"
 
 
-NEUTRAL = Look(6)
+NEUTRAL = Look(len(HUES) - 1)
 """Grey, for what is no strategy."""
 
 
-def colour_of(strategy: str) -> int:
-    """The position of the strategy's hue. Settings change no colour: ``NAME?pool=8`` has the hue of ``NAME``.
-
-    A name in no list has a hue by its checksum, so that a new strategy changes the colour of no other.
-    """
-    name = _without_settings(strategy)
-    listed = (index for index, hue in enumerate(HUES) if name in hue.strategies)
-    return next(listed, zlib.crc32(name.encode()) % len(HUES))
-
-
 def looks_of(run: Run) -> dict[str, Look]:
-    """Strategy → look. Strategies of the run with one colour have different dashes, in the experiment's order."""
+    """Strategy → look, in the experiment's order. Settings change no look: ``NAME?pool=8`` has that of ``NAME``."""
     strategies = dict.fromkeys([arm.strategy for arm in run.experiment.arms] + [trial.strategy for trial in run.trials])
-    names = list(dict.fromkeys(map(_without_settings, strategies)))
-    looks = dict(zip(names, distinct(Look(colour_of(name)) for name in names), strict=True))
+    names = dict.fromkeys(map(_without_settings, strategies))
+    looks = {name: Look(index % len(HUES), index // len(HUES) % len(DASHES)) for index, name in enumerate(names)}
     return {strategy: looks[_without_settings(strategy)] for strategy in strategies}
 
 

@@ -13,7 +13,7 @@ from clientlab.analysis.ratios import Ratio
 from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
 from clientlab.reports.charts.chart_data import NEUTRAL, ChartArm, ChartGroup, Look, looks_of
 from clientlab.reports.charts.shapes import Bar, BarChart, Scale, logarithmic
-from clientlab.reports.further_ratios import further_figures
+from clientlab.reports.rows import further_figures
 from clientlab.results.document import Run
 from clientlab.results.figure_definition import Figure
 

@@ -1,4 +1,4 @@
-"""Latencies of the arms: by percentile, as distributions, and the overhead over the delay and a round trip."""
+"""Latencies of the arms: by percentile, and as distributions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import numpy as np
 
 from clientlab import units
 from clientlab.analysis.histogram import Distribution, merged
-from clientlab.analysis.latencies import BoundedValue, median_of, medians_of
+from clientlab.analysis.latencies import BoundedValue, medians_of
 from clientlab.reports.charts.chart_data import MOST_LINES, ChartArm, ChartGroup, coloured_and_grey, notes_of_waits
 from clientlab.reports.charts.shapes import Bar, BarChart, DataTable, Line, LineChart, Scale, Tick, logarithmic, placed
 from clientlab.results.figures import BY_KEY
-from clientlab.results.trial import quantile_of
 
 _POINTS, _FAINT_POINTS = 80, 24
 _FURTHER = {"p90": 0.9, "p99.9": 0.999, "max": 1.0}
@@ -138,11 +137,6 @@ def distributions(groups: Sequence[ChartGroup]) -> list[BarChart]:
     return [bars for group in groups if (bars := _distribution(group))]
 
 
-def overheads(groups: Sequence[ChartGroup]) -> list[BarChart]:
-    """A chart for each group that has a delay or a link."""
-    return [bars for group in groups if (bars := _overhead(group))]
-
-
 def _distribution(group: ChartGroup) -> BarChart | None:
     found = {arm.name: merged([one.answered for one in arm.latencies]) for arm in group.arms if arm.latencies}
     tails = [float(answered.quantiles(np.array([_TAIL]))[0]) for answered in found.values()]
@@ -176,48 +170,10 @@ def _area(arm: ChartArm, answered: Distribution, scale: Scale) -> Bar:
     )
 
 
-def _overhead(group: ChartGroup) -> BarChart | None:
-    known = [arm for arm in group.arms if _overheads(arm, "p50")]
-    values = [one.value for arm in known for name in ("p50", "p99") for one in _overheads(arm, name)]
-    scale = logarithmic(values)
-    if scale is None:
-        return None
-    return BarChart(
-        title=group.title,
-        rows=[_range(arm, scale) for arm in known],
-        ticks=scale.ticks_across(units.time),
-        axis=f"latency less {_unavoidable(group)}",
-        notes=["A dot is the median of a round, a ring its p99. The numbers are p50 · p99, as medians of the rounds."],
-    )
-
-
 def _unavoidable(group: ChartGroup) -> str:
-    """What the overhead leaves out; empty without a delay and a link."""
+    """What every latency includes; empty without a delay and a link."""
     parts = [f"the requested delay of {group.delay}"] if group.delay else []
     return " and ".join([*parts, *([f"a round trip of the link of {group.key.link}"] if group.key.link else [])])
-
-
-def _range(arm: ChartArm, scale: Scale) -> Bar:
-    p50s, p99s = _overheads(arm, "p50"), _overheads(arm, "p99")
-    p50, p99 = median_of(p50s), median_of(p99s)
-    return Bar(
-        name=arm.name,
-        look=arm.look,
-        value=f"{_time(p50)} · {_time(p99)}",
-        title=f"{arm.name}: overhead p50 {_time(p50)}, p99 {_time(p99)} (medians of {len(p50s)} rounds)",
-        span=None if p50.at_least or p99.at_least else (scale.position(p50.value), scale.position(p99.value)),
-        dots=[scale.position(one.value) for one in p50s if not one.at_least],
-        rings=[scale.position(one.value) for one in p99s if not one.at_least],
-        first=arm.row.first,
-    )
-
-
-def _overheads(arm: ChartArm, name: str) -> list[BoundedValue]:
-    """That quantile of the overhead of each trial that has it."""
-    known = ((trial, quantile_of(trial.overhead_seconds, name)) for trial in arm.trials)
-    return [
-        BoundedValue(value, name in trial.bounds(trial.overhead_seconds)) for trial, value in known if value is not None
-    ]
 
 
 def _time(found: BoundedValue) -> str:

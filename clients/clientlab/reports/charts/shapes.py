@@ -18,11 +18,10 @@ from clientlab.reports.charts.chart_data import Look
 Formatter = Callable[[float], str]
 
 _STEPS = (1.0, 2.0, 5.0)
-MOST_TICKS, FEW_TICKS = 6, 4
-"""Most ticks of an axis as wide or high as the page, and of a small chart's axis."""
+MOST_TICKS = 6
 
-NARROW, HALF = 240, 170
-"""Least pixels of an axis: on a telephone, and in a small chart."""
+NARROW = 240
+"""Pixels of an axis on a telephone."""
 
 _LETTER = 7.0  # pixels
 _EXTREME = 1e300  # the room at an end of a scale must not leave the range of a float
@@ -41,9 +40,10 @@ class Tick:
         """The end that the tick is close to: its text must not go beyond that end."""
         return "first" if self.position < _EDGE else "last" if self.position > 100 - _EDGE else ""
 
-    def span(self, pixels: float) -> tuple[float, float]:
-        """Both ends of its text, in per cent of an axis of that length."""
-        width = 100 * (len(self.text) + 1) * _LETTER / pixels
+    @property
+    def span(self) -> tuple[float, float]:
+        """Both ends of its text, in per cent of the narrowest axis."""
+        width = 100 * (len(self.text) + 1) * _LETTER / NARROW
         start = self.position - {"first": 0.0, "": width / 2, "last": width}[self.edge]
         return start, start + width
 
@@ -70,11 +70,11 @@ class Scale:
         values = _log_values(self.low, self.high, most) if self.log else _even_values(self.low, self.high, most)
         return [Tick(self.position(value), shortened(text(value))) for value in values]
 
-    def ticks_across(self, text: Formatter, pixels: float = NARROW) -> list[Tick]:
-        """As many ticks at round values as have room on a horizontal axis of that length."""
+    def ticks_across(self, text: Formatter) -> list[Tick]:
+        """As many ticks at round values as have room on a horizontal axis."""
         for most in range(MOST_TICKS, 0, -1):
             ticks = self.ticks(text, most)
-            if ticks and not _touching(ticks, pixels):
+            if ticks and not _touching(ticks):
                 return ticks
         return self.ticks(text)[:1]
 
@@ -99,9 +99,8 @@ def shortened(text: str) -> str:
     return re.sub(r"\.(?!\d)", "", re.sub(r"(\.\d*?)0+(?!\d)", r"\1", text))
 
 
-def _touching(ticks: list[Tick], pixels: float) -> bool:
-    spans = [tick.span(pixels) for tick in ticks]
-    return any(after[0] < before[1] for before, after in pairwise(spans))
+def _touching(ticks: list[Tick]) -> bool:
+    return any(after.span[0] < before.span[1] for before, after in pairwise(ticks))
 
 
 def _even_values(low: float, high: float, most: int) -> list[float]:
@@ -185,7 +184,6 @@ class Line:
     points: list[Point]
     title: str
     faint: bool = False
-    thin: bool = False
     band: list[tuple[float, float, float]] = field(default_factory=list)
     dots: list[tuple[float, float]] = field(default_factory=list)
     ring: tuple[float, float] | None = None
@@ -242,7 +240,6 @@ class LineChart:
     summary: str
     notes: list[str] = field(default_factory=list)
     table: DataTable | None = None
-    small: bool = False
 
     @property
     def legend(self) -> list[Line]:
@@ -252,11 +249,10 @@ class LineChart:
 
 @dataclass(frozen=True)
 class ChartPanel:
-    """Charts that stand beside each other below a title; or panels, below that of their group."""
+    """Charts that stand beside each other below a title."""
 
     title: str
-    charts: Sequence[BarChart | LineChart] = ()
-    panels: Sequence[ChartPanel] = ()
+    charts: Sequence[BarChart]
 
 
 def placed(points: Iterable[Point], x: Scale, y: Scale) -> list[Point]:
