@@ -36,11 +36,12 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
     *,
     stdin: int = subprocess.DEVNULL,
     stdout: int | None = None,
+    stderr: int | None = None,
     cpus: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a program. Its output goes to `log`, or to the lab's own output; `stdin` is its standard input.
 
-    `stdout`: where its standard output goes instead, as `subprocess.PIPE`.
+    `stdout`, `stderr`: where its output goes instead, as `subprocess.PIPE`.
 
     `cpus`: the only ones that the program and its children may use, on Linux; without any, those of this process.
 
@@ -52,7 +53,7 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
             command,
             stdin=stdin,
             stdout=output if stdout is None else stdout,
-            stderr=output,
+            stderr=output if stderr is None else stderr,
             pass_fds=tuple(descriptors),
             start_new_session=True,
             env=dict(environment),
@@ -67,16 +68,8 @@ def answer(
 
     Raises OSError, and subprocess.TimeoutExpired after `patience` seconds.
     """
-    with _signals_wait() as mask:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env=dict(environment),
-            preexec_fn=_arrange(os.getpid(), mask, ()) if sys.platform == "linux" else None,  # noqa: PLW1509
-        )
+    pipe = subprocess.PIPE
+    process = start(command, None, environment, stdin=pipe, stdout=pipe, stderr=pipe)
     try:
         out, error = process.communicate(given, timeout=patience)
         return subprocess.CompletedProcess(command, process.returncode, out, error)

@@ -177,7 +177,6 @@ def _faithful(interval: Interval, count: int) -> bool:
 
 
 def _side(value: float) -> int:
-    """-1 below 1, 0 at 1, 1 above 1."""
     return (value > 1) - (value < 1)
 
 

@@ -69,11 +69,12 @@ def available_part(plan: Plan) -> Plan:
     strategies. Raises LabError where no arm would be left.
     """
     own = {arm.strategy for arm in plan.arms if arm.environment is None}  # else the libraries are the environment's
-    reasons = {name: _lack_of(name) if name in own else None for name in {arm.strategy for arm in plan.arms}}
+    errors = {name: _error_of(name) if name in own else None for name in {arm.strategy for arm in plan.arms}}
+    reasons = {name: error.reason for name, error in errors.items() if isinstance(error, UnavailableStrategy)}
     unavailable = {
         arm.name: reason
         for arm in plan.arms
-        if (reason := reasons[arm.strategy] or lack_of_files(arm, plan.workloads[arm.workload]))
+        if (reason := reasons.get(arm.strategy) or lack_of_files(arm, plan.workloads[arm.workload]))
     }
     if not unavailable:
         return plan
@@ -101,7 +102,7 @@ def plugin_faults(names: Iterable[str], say: Callable[[LabError], None]) -> dict
     If no strategy is left, says all errors but the first, and raises the first: there is nothing to measure.
     """
     known = list(dict.fromkeys(names))
-    faults = {name: fault for name in known if (fault := _fault_of(name)) is not None}
+    faults = {name: fault for name in known if isinstance(fault := _error_of(name), PluginError)}
     if faults and len(faults) == len(known):
         first, *others = faults.values()
         for fault in others:
@@ -110,24 +111,12 @@ def plugin_faults(names: Iterable[str], say: Callable[[LabError], None]) -> dict
     return faults
 
 
-def _fault_of(name: str) -> PluginError | None:
+def _error_of(name: str) -> LabError | None:
+    """Why the strategy cannot be loaded with its settings; None if it can."""
     try:
         strategies.check_settings(strategies.find(name))
-    except PluginError as fault:
-        return fault
-    except LabError:
-        return None
-    return None
-
-
-def _lack_of(name: str) -> str | None:
-    """What this machine lacks to measure the strategy; None also for a wrong name or setting: `check_plan` finds it."""
-    try:
-        strategies.check_settings(strategies.find(name))
-    except UnavailableStrategy as error:
-        return error.reason
-    except LabError:
-        return None
+    except LabError as error:
+        return error
     return None
 
 
@@ -226,7 +215,6 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
 
 
 def _check_shards(strategy: Strategy, workload: Workload, in_flight: int) -> None:
-    """Raises FieldError where the strategy's trials cannot be divided into so many shards."""
     check_shards(workload.shards, expected_requests(workload), in_flight, strategy.name)
     if strategies.client_spec(strategy.client).program:
         raise FieldError(

@@ -29,7 +29,10 @@ def expand(
     """
     listed = [replaced.get(name, name) for name in experiment.strategies if name not in left_out]
     tables = [(name, ArmTable(strategy=name)) for name in listed]
-    tables += [(name, _replaced(table, replaced)) for name, table in experiment.arms.items()]
+    tables += [
+        (name, table.model_copy(update={"strategy": replaced.get(table.strategy, table.strategy)}))
+        for name, table in experiment.arms.items()
+    ]
     parts: _Parts = (list(experiment.workloads), experiment.upstreams, experiment.routes)
     every = [_with_own(part, [_own(table)[index] for _, table in tables]) for index, part in enumerate(parts)]
     found: list[tuple[Arm, Workload]] = []
@@ -54,12 +57,7 @@ def _in_environments(arms: Sequence[_Pair], table: ArmTable, environments: Colle
         yield arm.model_copy(update={"environment": environment, **full_names}), workload
 
 
-def _replaced(table: ArmTable, replaced: Mapping[str, str]) -> ArmTable:
-    return table.model_copy(update={"strategy": replaced.get(table.strategy, table.strategy)})
-
-
 def _own(table: ArmTable) -> tuple[str | None, str | None, str | None]:
-    """The workload, the upstream and the route that a table chooses."""
     return table.workload, table.upstream, table.route
 
 
@@ -116,7 +114,6 @@ def _values(value: Any) -> list[Any]:
 
 
 def _points(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the axes' values."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 

@@ -194,13 +194,11 @@ def _claims_about_others(full: Plan, quick: Plan) -> list[str]:
 
 
 def _conditions(plan: Plan, claim: Claim, key: str) -> object:
-    """The link and the concurrency of an arm of a claim."""
     arm = next((arm for arm in plan.arms if arm.name == getattr(claim, key)), None)
     return arm and (arm.link, plan.workloads[arm.workload].concurrency)
 
 
 def _quick_changes(path: Path, text: str, document: _Fields) -> _Fields:
-    """The values of ``[quick]``. Raises LabError."""
     if "quick" not in document:
         raise LabError(f"{path}: it has no quick form; write one in [quick]")
     changes = {key: value for key, value in document["quick"].items() if value is not None}
@@ -226,8 +224,6 @@ def _parsed(path: Path, text: str) -> _Fields:
         return tomllib.loads(text)
     except ValueError as error:
         raise LabError(f"{path}: {printable(str(error))}") from error
-    except RecursionError as error:
-        raise LabError(f"{path}: its values are nested too deeply; write fewer levels") from error
 
 
 def _located(path: Path, text: str, within: FieldKey, document: _Fields) -> Experiment:
@@ -256,10 +252,12 @@ def _experiment(document: _Fields, folder: Path) -> Experiment:
     """The document as an experiment. `folder`: of its file, from where the file of `replay` is named."""
     tables = checked(FileTables.model_validate, document)
     _check_units(document, ())
-    workloads = {
-        name: _workload(_anchored({**tables.common, **fields}, folder), ("workloads", name))
-        for name, fields in tables.workloads.items()
-    }
+    workloads = {}
+    for name, fields in tables.workloads.items():
+        whole = {**tables.common, **fields}
+        if isinstance(named := whole.get("replay"), str):  # trials run in folders of their own
+            whole["replay"] = str((folder / named).resolve())
+        workloads[name] = _workload(whole, ("workloads", name))
     rest = {key: value for key, value in document.items() if key not in FileTables.model_fields}
     if isinstance(arms := rest.get("arms"), dict):
         for name, arm in arms.items():
@@ -297,12 +295,6 @@ def _anchored_requirement(requirement: Any, folder: Path) -> Any:
     """A path, as pip knows one: it begins with a dot, a slash or a tilde."""
     is_path = isinstance(requirement, str) and requirement.startswith((".", "/", "~"))
     return str((folder / Path(requirement).expanduser()).resolve()) if is_path else requirement
-
-
-def _anchored(fields: _Fields, folder: Path) -> _Fields:
-    """The fields with an absolute path of recorded requests, since trials run in folders of their own."""
-    named = fields.get("replay")
-    return {**fields, "replay": str((folder / named).resolve())} if isinstance(named, str) else fields
 
 
 def _workload(fields: _Fields, key: FieldKey) -> WorkloadTable:

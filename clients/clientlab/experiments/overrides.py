@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from clientlab.analysis.precision import FEWEST_ROUNDS
@@ -16,10 +17,8 @@ from clientlab.experiments.refusals import checked
 from clientlab.redaction import mask_headers
 from clientlab.results.conditions import Conditions
 from clientlab.results.plan import EnvironmentSpec
-from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN
 from clientlab.workload import replay
 from clientlab.workload.link import LINK_PARTS, part_text
-from clientlab.workload.seeds import MOST_SEED
 from clientlab.workload.workload import NOT_MEASURED, Workload
 
 _SEARCH_SECONDS = 5.0
@@ -70,7 +69,10 @@ def overridden(base: Experiment, given: Overrides) -> Experiment:
     _check_axes(base, {*fields, *given.link})
     _check_one_of_each(base, given)
     _check_arms(base, {*changes, *fields, *given.link}, given.routes)
-    tables = {name: _with_fields(table, fields, given) for name, table in base.workloads.items()}
+    tables = {
+        name: table.model_copy(update={"first": replace(table.first, **fields), **given.link})
+        for name, table in base.workloads.items()
+    }
     changes |= {"workloads": tables, "rounds": _rounds(base, given)}
     return checked(lambda values: base.changed(**values), changes)
 
@@ -96,7 +98,10 @@ def _changes(given: Overrides) -> dict[str, Any]:
     if given.strategies:
         changes["instead"] = {}  # the named strategies and no others
     if given.environments:
-        changes["environments"] = {name: EnvironmentSpec(folder=path) for name, path in given.environments.items()}
+        changes["environments"] = {
+            name: EnvironmentSpec(folder=str(Path(path).expanduser().absolute()))
+            for name, path in given.environments.items()
+        }
     changes |= {"pin": True} if given.pin else {}
     changes |= {} if given.find_max is None else {"find_max": given.find_max}
     if given.precision is not None or (given.rounds is not None and given.budget is None):
@@ -104,15 +109,8 @@ def _changes(given: Overrides) -> dict[str, Any]:
     elif given.budget is not None:
         changes["budget"] = given.budget
     if given.seed is not None:
-        changes["seed"] = _checked_seed(given.seed)
+        changes["seed"] = given.seed
     return changes
-
-
-def _checked_seed(seed: int) -> int:
-    """The seed. Raises FieldError for a number that is none."""
-    if not 0 <= seed <= MOST_SEED:
-        raise FieldError(["seed"], f"a seed; write 0 to {MOST_SEED:,}", value=seed)
-    return seed
 
 
 def _workload_fields(given: Overrides) -> dict[str, Any]:
@@ -138,15 +136,8 @@ def _workload_fields(given: Overrides) -> dict[str, Any]:
     return fields
 
 
-def _with_fields(table: WorkloadTable, fields: Mapping[str, Any], given: Overrides) -> WorkloadTable:
-    return table.model_copy(update={"first": replace(table.first, **fields), **given.link})
-
-
 def _rounds(base: Experiment, given: Overrides) -> int:
     rounds = base.rounds if given.rounds is None else given.rounds
-    if not 1 <= rounds <= MOST_ROUNDS_OF_A_RUN:
-        message = f"trials of each strategy; write 1 to {MOST_ROUNDS_OF_A_RUN:,}"
-        raise FieldError(["rounds"], message, value=rounds)
     return rounds if given.precision is None else max(FEWEST_ROUNDS, rounds)
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from clientlab.errors import FieldError
 from clientlab.experiments.claim_tables import planned_claims
-from clientlab.experiments.expansion import expand, key_of, resolve, table_of
+from clientlab.experiments.expansion import expand, resolve, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.experiments.refusals import checked
 from clientlab.results.conditions import FIRST_RATE
-from clientlab.results.plan import Arm, EnvironmentSpec, Plan
+from clientlab.results.plan import Arm, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
-from clientlab.workload.load import check_values, is_warm
+from clientlab.workload.load import is_warm
 from clientlab.workload.seeds import new_seed
 from clientlab.workload.workload import Workload, pinned
 
@@ -46,10 +45,10 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
     expanded = expand(experiment, replaced, circumstances.get("left_out", {}))
     _check_twice(experiment, expanded)
     arms = [arm for arm, _ in expanded]
-    _check_values(experiment, expanded)
     workloads = {arm.workload: _pinned(arm, workload) for arm, workload in expanded}
     used = {arm.strategy for arm in arms}
-    return _validated(
+    return checked(
+        Plan.model_validate,
         {
             **experiment.model_dump(
                 include={"name", "question", "rounds", "slices", "budget", "uncontrolled", "workers", "pin"}
@@ -57,7 +56,7 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
             "seed": new_seed() if experiment.seed is None else experiment.seed,
             "source": experiment.source,
             "find_max": experiment.find_max,
-            "environments": {name: _absolute(spec) for name, spec in experiment.environments.items()},
+            "environments": experiment.environments,
             "arms": arms,
             "workloads": workloads,
             "baseline": experiment.baseline and resolve(experiment.baseline, arms, ("baseline",)),
@@ -65,22 +64,8 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
             "command": f"clientlab run {experiment.name}",
             **circumstances,
             "replaced": {name: other for name, other in replaced.items() if other in used},
-        }
+        },
     )
-
-
-def _validated(fields: dict[str, Any]) -> Plan:
-    """The plan of these fields. Raises FieldError for what no run file may hold, such as too many trials."""
-    return checked(Plan.model_validate, fields)
-
-
-def _check_values(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload]]) -> None:
-    """Raises FieldError for a field of a workload, or of an arm, whose value nobody can compute with."""
-    for arm, workload in expanded:
-        try:
-            check_values(workload)
-        except FieldError as error:
-            raise error.within(*key_of(experiment, arm, error.key[0])) from error
 
 
 def _pinned(arm: Arm, workload: Workload) -> Workload:
@@ -112,13 +97,6 @@ def _check_lists(experiment: Experiment) -> None:
             raise FieldError(
                 ("arms", name, "environment"), f"no environment {arm.environment!r}; [environments] has {known}"
             )
-
-
-def _absolute(spec: EnvironmentSpec) -> EnvironmentSpec:
-    """With a folder that a run which goes on finds from another current folder, too."""
-    if spec.folder is None:
-        return spec
-    return EnvironmentSpec(folder=str(Path(spec.folder).expanduser().absolute()))
 
 
 def _check_workers(workers: Mapping[str, int]) -> None:

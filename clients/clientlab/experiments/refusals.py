@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from clientlab.errors import FieldError, FieldKey
 from clientlab.experiments.experiment import (
-    ENVIRONMENT,
-    NAME,
     ArmTable,
     ClaimTable,
     Experiment,
@@ -28,38 +24,7 @@ from clientlab.workload.workload import Workload
 
 _Valid = TypeVar("_Valid")
 _LONGEST_VALUE = 60
-_AXES = "; axes are a workload's fields, rtt, bandwidth, an arm's concurrency and its settings"
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-_TYPES = {
-    "bool": "true or false",
-    "dict": "a table",
-    "model": "a table",
-    "dataclass": "a table",
-    "float": "a number, as 0.5",
-    "int": "a whole number, as 100",
-    "list": "a list, as [...]",
-    "string": "a text in quotes",
-    "tuple": "a list, as [...]",
-}
-"""The type that a value is to have, by the begin of the name of pydantic's error."""
-_LIMITS = {
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "{ge} or more",
-    "less_than": "less than {lt}",
-    "less_than_equal": "{le} or less",
-    "literal_error": "{expected}",
-    "string_pattern_mismatch": "{pattern}",
-    "string_too_long": "at most {max_length} characters",
-    "too_long": "at most {max_length} of them",
-    "too_short": "at least {min_length} of them",
-}
-"""What a value is to be, by the name of pydantic's error."""
-_PATTERNS = {
-    NAME: "lower-case letters, digits, '.', '_' and '-'",
-    ENVIRONMENT: "up to 32 letters, digits, '_', '.' and '-'",
-}
-_ONE_VALUE = re.compile("(bool|float|int|literal|string)_")
-"""The names of pydantic's errors of keys that hold one value."""
 
 
 class UnknownKey(FieldError):
@@ -82,32 +47,22 @@ def checked(validate: Callable[[Any], _Valid], document: Any, key: FieldKey = ()
 
 
 def _refusal(error: ValidationError, document: Any, key: FieldKey, outside: int) -> FieldError:
-    place, (first, *others) = _first_of(error, document)
-    kind, whole = first["type"], (*key, *place[outside:])
+    """The first error. An unknown key comes before others: it may be the missing one, misspelt.
+
+    Of the members of a union, the one counts that fits most of the value.
+    """
+    errors = sorted(error.errors(), key=lambda one: one["type"] not in _UNKNOWN)
+    found = [(_within(document, one["loc"], whole=one["type"] == "missing"), one) for one in errors]
+    first = found[0][0]
+    place, problem = max((one for one in found if one[0][: len(first)] == first), key=lambda one: len(one[0]))
+    kind, whole = problem["type"], (*key, *place[outside:])
     if kind in _UNKNOWN:
         return UnknownKey(whole, f"unknown key `{whole[-1]}`{_known(str(whole[-1]), whole[:-1])}")
     if kind == "missing":
         return FieldError(whole, "it is missing; write it")
     if kind == "value_error":
-        return FieldError(whole, first["msg"].removeprefix("Value error, "))
-    advice = " or ".join(dict.fromkeys(filter(None, map(_advice, (first, *others)))))
-    message = f"write {advice}" if advice else first["msg"]
-    if isinstance(first["input"], list) and _ONE_VALUE.match(kind):
-        message += _AXES
-    return FieldError(whole, message, value=_shown(first["input"]))
-
-
-def _first_of(error: ValidationError, document: Any) -> tuple[FieldKey, Sequence[ErrorDetails]]:
-    """The place of the first error in the document, and the errors there: one, or one for each member of a union.
-
-    An unknown key comes before others: it may be the missing one, misspelt. Of the members of a union, those count
-    that fit most of the value.
-    """
-    errors = sorted(error.errors(), key=lambda one: one["type"] not in _UNKNOWN)
-    found = [(_within(document, one["loc"], whole=one["type"] == "missing"), one) for one in errors]
-    first = found[0][0]
-    deepest = max((place for place, _ in found if place[: len(first)] == first), key=len)
-    return deepest, [one for place, one in found if place == deepest]
+        return FieldError(whole, problem["msg"].removeprefix("Value error, "))
+    return FieldError(whole, problem["msg"], value=_shown(problem["input"]))
 
 
 def _within(document: Any, location: FieldKey, *, whole: bool) -> FieldKey:
@@ -126,17 +81,7 @@ def _within(document: Any, location: FieldKey, *, whole: bool) -> FieldKey:
     return tuple(place)
 
 
-def _advice(error: ErrorDetails) -> str | None:
-    """What to write in place of a value; None for an error of another kind."""
-    kind, context = error["type"], error.get("ctx", {})
-    if kind in _LIMITS:
-        pattern = context.get("pattern", "")
-        return _LIMITS[kind].format_map({**context, "pattern": _PATTERNS.get(pattern, pattern)})
-    return _TYPES.get(kind.partition("_")[0])
-
-
 def _shown(value: Any) -> str:
-    """The value as the message shows it."""
     text = shortened(repr(value).lower() if isinstance(value, bool) else repr(value))
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 

@@ -1,7 +1,7 @@
 """Comparison of runs with a baseline: what changed in each arm, and how their surroundings differ.
 
 No difference forbids a comparison: a comparison of two surroundings may be the very question. Reports list them all,
-`clientlab_run_info` has a hash that is equal where all are but `load_average`, `host`, `lab_commit` and `lab_tree`.
+`clientlab_run_info` has a hash that is equal where all are but `load_average`, `host` and `lab_commit`.
 
 Runs can be compared where their arms, workloads and concurrency are equal. Surroundings may differ; they are listed.
 """

@@ -49,14 +49,6 @@ class Callbacks:
     on_failures: Callable[[int], None] = _nothing
 
 
-@dataclass(frozen=True)
-class TrialLimits:
-    """Seconds after which a trial has failed (see `measure`)."""
-
-    patience: float = PATIENCE
-    deadline: float = math.inf
-
-
 def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     context: TrialContext,
     *,
@@ -83,9 +75,8 @@ def measure(  # noqa: PLR0913 - a trial's callbacks and limits
     Raises TrialFailed when the strategy cannot do its workload, or reaches one of its limits. After any exception,
     KeyboardInterrupt and those of the callbacks included, no process of the trial is left.
     """
-    limits = TrialLimits(patience, deadline)
     callbacks = Callbacks(on_start, on_end, on_progress, on_failures)
-    return to_its_end(measure_by_steps(context, interpreter, callbacks, limits, cpus))
+    return to_its_end(measure_by_steps(context, interpreter, callbacks, deadline, cpus, patience))
 
 
 def to_its_end(steps: Generator[None, None, _Result]) -> _Result:
@@ -98,19 +89,20 @@ def to_its_end(steps: Generator[None, None, _Result]) -> _Result:
             return found
 
 
-def measure_by_steps(
+def measure_by_steps(  # noqa: PLR0913, PLR0917 - as of `measure`
     context: TrialContext,
     interpreter: Interpreter,
     callbacks: Callbacks,
-    limits: TrialLimits,
+    deadline: float,
     cpus: Collection[int] = (),
+    patience: float = PATIENCE,
 ) -> Generator[None, None, Measurement]:
     """`measure`, with a step of its own for the start of the processes, for their warm-up, and for each slice.
 
     Between two steps, the trial's processes wait, and others may be measured. Closing the generator ends them.
     """
     with TrialProcesses(context, interpreter, cpus) as processes:
-        trial = _Trial(context, processes, callbacks, limits)
+        trial = _Trial(context, processes, callbacks, deadline, patience)
         with trial.pause():
             yield
         trial.warm_up()
@@ -127,17 +119,22 @@ class _Trial:
     """A trial whose processes have been started."""
 
     def __init__(
-        self, context: TrialContext, processes: TrialProcesses, callbacks: Callbacks, limits: TrialLimits
+        self,
+        context: TrialContext,
+        processes: TrialProcesses,
+        callbacks: Callbacks,
+        deadline: float,
+        patience: float,
     ) -> None:
         self._context = context
         self._processes = processes
         self._callbacks = callbacks
         self._folder = Path(context.folder)
-        self._limits = Limits(context, [process.pid for process in processes.each], limits.patience)
+        self._limits = Limits(context, [process.pid for process in processes.each], patience)
         self._stall_seconds = longest_pause(context.workload) + max(
-            context.workload.timeout + limits.patience, self._limits.seconds
+            context.workload.timeout + patience, self._limits.seconds
         )
-        self._progress = _Progress(self._folder, callbacks, limits.deadline, self._limits.check)
+        self._progress = _Progress(self._folder, callbacks, deadline, self._limits.check)
 
     def warm_up(self) -> None:
         """Wait until it is over."""
@@ -168,11 +165,12 @@ class _Trial:
                 self._waits.look()
             look = self._progress.look
         else:
-            start = _together(self._context) if start is None else start
+            if start is None and self._context.shards > 1:
+                start = time.perf_counter() + START_AHEAD
             duration = self._context.workload.duration or math.inf
             self._waits.until = (time.perf_counter() if start is None else start) + duration
             self._processes.resume(start)
-            look = _each(self._waits.look, self._progress.look)
+            look = self._look
         self._wait_for("sent", look)
         if index < self._context.slices - 1:
             self._rests.sent()
@@ -184,6 +182,11 @@ class _Trial:
             self._rests.last_sent()
             self._limits.begin("end")
             self._processes.resume()
+
+    def _look(self) -> int:
+        """Return how many requests have finished, and look at the threads."""
+        self._waits.look()
+        return self._progress.look()
 
     def _wake(self, index: int) -> None:
         """Let the processes send a few requests, which do not count: caches are warm, and lost connections are back."""
@@ -225,21 +228,6 @@ def _has_threads(context: TrialContext) -> bool:
     """Whether each request in flight has a thread. Threads of a native library wait for work as they do for a lock."""
     client = strategies.client_spec(context.strategy.client)
     return strategies.executor_spec(context.strategy.executor).threads and not client.own_threads
-
-
-def _each(first: Callable[[], None], then: Callable[[], int]) -> Callable[[], int]:
-    """A function that calls both, and returns what the second returns."""
-
-    def call() -> int:
-        first()
-        return then()
-
-    return call
-
-
-def _together(context: TrialContext) -> float | None:
-    """When the shards of this machine begin, on the monotonic clock; None for a trial that is not divided."""
-    return time.perf_counter() + START_AHEAD if context.shards > 1 else None
 
 
 def _measurement(

@@ -42,11 +42,6 @@ class CoreTimes:
             *(sum(getattr(core, name, 0.0) for core in times for name in names) for names in (_BUSY_TIMES, _IDLE))
         )
 
-    def share_since(self, before: CoreTimes) -> float | None:
-        """Busy share of these cores since an earlier reading; None if no time has passed."""
-        used, unused = self.busy - before.busy, self.idle - before.idle
-        return used / (used + unused) if used + unused > 0 else None
-
 
 Number = TypeVar("Number", int, float)
 _ROOT = Path("/")
@@ -146,17 +141,21 @@ def disturbance(
     grown = [_of_threads(before, after) for before, after in threads]
     delay = over_known(sum, (None if one is None else one.run_delay for one in grown))
     switches = over_known(sum, (None if one is None else one.involuntary_switches for one in grown))
-    cpu = over_known(sum, (_growth(before.busy, after.busy) for before, after in readings))
+
+    def grown_by(counter: str) -> float | None:
+        return over_known(
+            sum, (_growth(getattr(before, counter), getattr(after, counter)) for before, after in readings)
+        )
+
+    cpu = grown_by("busy")
     own = sum(after.lab - before.lab for before, after in readings)
     return Disturbance(
         seconds=sum(after.at - before.at for before, after in readings),
         busy_share=_busy_share([(before.cores, after.cores) for before, after in readings]),
         machine_cpu_seconds=None if cpu is None else max(0.0, cpu - own),
-        steal_seconds=over_known(sum, (_growth(before.steal, after.steal) for before, after in readings)),
-        cpu_pressure_seconds=over_known(sum, (_growth(before.pressure, after.pressure) for before, after in readings)),
-        group_pressure_seconds=over_known(
-            sum, (_growth(before.group_pressure, after.group_pressure) for before, after in readings)
-        ),
+        steal_seconds=grown_by("steal"),
+        cpu_pressure_seconds=grown_by("pressure"),
+        group_pressure_seconds=grown_by("group_pressure"),
         run_delay_seconds=None if delay is None else max(0.0, delay),
         involuntary_switches=None if switches is None else max(0, switches),
         frequencies=(readings[0][0].frequency, readings[-1][1].frequency),
@@ -178,7 +177,7 @@ def _busy_share(readings: Sequence[tuple[CoreTimes, CoreTimes]]) -> float | None
     """Busy share of the cores over all slices. Their counters grow in steps of 10 ms: that of one slice is coarse."""
     busy = sum(after.busy - before.busy for before, after in readings)
     idle = sum(after.idle - before.idle for before, after in readings)
-    return CoreTimes(busy, idle).share_since(CoreTimes(0.0, 0.0))
+    return busy / (busy + idle) if busy + idle > 0 else None
 
 
 def most_disturbed(found: Sequence[Disturbance | None]) -> Disturbance | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import ConfigDict
 
@@ -66,25 +67,23 @@ class Measurement:
     by_shard: tuple[Outcome, ...] = ()
 
 
+_ADDED = (
+    "cpu_seconds", "idle_rss_bytes", "peak_rss_bytes", "idle_pss_bytes", "peak_pss_bytes", "connections_begun",
+    "connections_opened", "connections_in_all", "processes", "callers",
+)  # fmt: skip
+
+
 def summed(parts: Sequence[Outcome]) -> Outcome:
     """The outcome of several processes or machines, from the first start to the last end, without disturbance."""
     first = min(one.began for one in parts)
     extended = [one.extended for one in parts]
+    added: dict[str, Any] = {name: over_known(sum, (getattr(one, name) for one in parts)) for name in _ADDED}
     return Outcome(
+        **added,
         began=first,
         # The difference first: beside seconds since 1970, a short time would be rounded to nothing.
         wall_seconds=max(one.began - first + one.wall_seconds for one in parts),
-        cpu_seconds=sum(one.cpu_seconds for one in parts),
-        idle_rss_bytes=over_known(sum, (one.idle_rss_bytes for one in parts)),
-        peak_rss_bytes=over_known(sum, (one.peak_rss_bytes for one in parts)),
-        connections_begun=sum(one.connections_begun for one in parts),
-        connections_opened=sum(one.connections_opened for one in parts),
-        connections_in_all=sum(one.connections_in_all for one in parts),
-        processes=sum(one.processes for one in parts),
-        idle_pss_bytes=over_known(sum, (one.idle_pss_bytes for one in parts)),
-        peak_pss_bytes=over_known(sum, (one.peak_pss_bytes for one in parts)),
         extended=None if None in extended else any(extended),
-        callers=sum(one.callers for one in parts),
         gil=all(one.gil for one in parts),
         fullest_cpu_seconds=over_known(max, (one.fullest_cpu_seconds for one in parts)),
         startup_seconds=max(one.began - first + one.startup_seconds for one in parts),

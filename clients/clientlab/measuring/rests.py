@@ -184,7 +184,6 @@ def _outcome(
 
 
 def _grown(trees: Sequence[tuple[_Tree, _Tree]], counter: str) -> int:
-    """How much a counter grew in all slices together."""
     return sum(after.count(counter) - before.count(counter) for before, after in trees)
 
 

@@ -55,7 +55,6 @@ class ToolRecorder:
         self._recording.close()
 
     def _codes(self, report: ToolReport) -> dict[int, int]:
-        """Request number → error code."""
         kinds = [kind for kind, count in report.errors.items() for _ in range(count)][: len(report.times)]
         message = "counted by the tool, which reports no message"
         return {

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from clientlab import child_processes
@@ -99,9 +98,7 @@ class TrialHandle:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         child_processes.stop(self._process, patience=0)
         for descriptor in (self._input, self._events, self._ended):
             if descriptor is not None:

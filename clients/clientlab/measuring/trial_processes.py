@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from clientlab.measuring.context import CONTEXT_FILE, TrialContext
@@ -50,9 +49,7 @@ class TrialProcesses:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._started.close()
 
     def event(self, name: str, progress: Callable[[], int], stall_seconds: float) -> list[dict[str, Any]]:

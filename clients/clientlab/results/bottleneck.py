@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from clientlab.bounded_numbers import NotNegative
 from clientlab.results.part import MeasuredPart
@@ -57,9 +55,7 @@ BUSY_PARTS = {
 class InFlight(MeasuredPart):
     """Mean number of requests in flight, by Little's law: the sum of their times over the wall time."""
 
-    client: Annotated[NotNegative, Field(description="begun by the client's clock, and not ended")]
-    proxy: Annotated[NotNegative | None, Field(description="read by the proxy, and not answered")] = None
-    upstream: Annotated[NotNegative | None, Field(description="read by the upstream, and not ready")] = None
-    link: Annotated[
-        NotNegative | None, Field(description="on the way through the link: its round trips; null: no link")
-    ] = None
+    client: NotNegative  # begun by the client's clock, and not ended
+    proxy: NotNegative | None = None  # read by the proxy, and not answered
+    upstream: NotNegative | None = None  # read by the upstream, and not ready
+    link: NotNegative | None = None  # on the way through the link: its round trips; None: no link

@@ -6,21 +6,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from clientlab.bounded_numbers import Count, Estimated, NotNegative, Positive, Whole
+from clientlab.bounded_numbers import Count, NotNegative, Positive
 from clientlab.results.part import DocumentPart
-from clientlab.results.plan import (
-    AxisValue,
-    Names,
-    Plan,
-    Texts,
-    check_once,
-    check_workloads,
-    identity_of,
-)
+from clientlab.results.plan import AxisValue, Names, Plan, Texts
 from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Time, Trial
 
@@ -39,26 +31,17 @@ class ClaimResult(DocumentPart):
     control: bool
     published: str | None
     verdict: Literal["supported", "contradicted", "inconclusive"]
-    ratio: Annotated[
-        Estimated | None,
-        Field(
-            description="b over a, of the figure or its spread; optimum: better end over the least; narrower: of ratios"
-        ),
-    ] = None
-    interval: Annotated[tuple[Estimated, Estimated] | None, Field(description="95 %, from rounds")] = None
+    # b over a, of the figure or its spread; optimum: better end over the least; narrower: of ratios
+    ratio: NotNegative | None = None
+    interval: tuple[NotNegative, NotNegative] | None = None  # 95 %, from rounds
     band: tuple[Positive, Positive] | None = None
-    best: Annotated[AxisValue | None, Field(description="value of the axis with the least figure")] = None
-    knee: Annotated[
-        AxisValue | None,
-        Field(description="first value of the axis within 5 % of the least figure; None if it may be any value"),
-    ] = None
-    knee_between: Annotated[
-        tuple[AxisValue, AxisValue] | None, Field(description="95 % interval of the knee: first and last value")
-    ] = None
+    best: AxisValue | None = None  # value of the axis with the least figure
+    knee: AxisValue | None = None  # first value of the axis within 5 % of the least figure; None if it may be any value
+    knee_between: tuple[AxisValue, AxisValue] | None = None  # 95 % interval of the knee: first and last value
     rounds: Count
-    measured: Annotated[str, Field(description="what was found, in a sentence")]
-    settles: Annotated[str | None, Field(description="what would settle an inconclusive claim")] = None
-    cautions: Annotated[Names, Field(description="kinds of the cautions about the claim's arms")] = []
+    measured: str  # what was found, in a sentence
+    settles: str | None = None  # what would settle an inconclusive claim
+    cautions: Names = []  # kinds of the cautions about the claim's arms
 
 
 class Environment(DocumentPart):
@@ -66,10 +49,10 @@ class Environment(DocumentPart):
 
     folder: str
     python: str
-    python_build: Annotated[str, Field(description="GIL, compiler, optimisation, PGO, LTO")]
-    openssl: Annotated[str | None, Field(description="of Python's module ssl; null without the module")]
-    packages: Annotated[Texts, Field(description="every installed distribution to its version")]
-    compiled: Annotated[Texts, Field(description="libraries compiled into its packages, such as libcurl")]
+    python_build: str  # GIL, compiler, optimisation, PGO, LTO
+    openssl: str | None  # of Python's module ssl; None without the module
+    packages: Texts  # every installed distribution to its version
+    compiled: Texts  # libraries compiled into its packages, such as libcurl
 
 
 class Placement(DocumentPart):
@@ -77,7 +60,7 @@ class Placement(DocumentPart):
 
     client: list[Count]
     upstream: list[Count]
-    proxy: Annotated[list[Count], Field(description="empty: the run has no proxy")] = []
+    proxy: list[Count] = []  # empty: the run has no proxy
 
     def __str__(self) -> str:
         """In a phrase: ``client on CPU 1, upstream and proxy on CPU 0``."""
@@ -97,31 +80,25 @@ class Surroundings(DocumentPart):
     architecture: str
     cpu_model: str
     cpu_count: Count
-    cpu_usable: Annotated[NotNegative, Field(description="by affinity and by the least quota of the control groups")]
+    cpu_usable: NotNegative  # by affinity and by the least quota of the control groups
     memory_bytes: Count
     memory_limit_bytes: Count | None
-    open_files_limit: Annotated[
-        Whole, Field(description="the hard limit, which each process raises its own to; -1: none")
-    ]
-    load_average: Annotated[NotNegative, Field(description="over the minute before the run")]
+    open_files_limit: int  # the hard limit, which each process raises its own to; -1: none
+    load_average: NotNegative  # over the minute before the run
     python: str
     libraries: Texts
-    programs: Annotated[Texts, Field(description="servers and their settings")]
-    clock: Annotated[str, Field(description="implementation and resolution")]
-    dependencies: Annotated[Texts, Field(description="versions of what the measured libraries require")]
-    compiled: Annotated[Texts, Field(description="libraries compiled into the measured ones, such as libcurl")]
-    openssl: Annotated[str | None, Field(description="of Python's module ssl")] = None
-    python_build: Annotated[str | None, Field(description="GIL, compiler, optimisation, PGO, LTO")] = None
-    cpu_governor: Annotated[str | None, Field(description="of the cores' frequency")] = None
-    smt: Annotated[bool | None, Field(description="whether two threads share a core")] = None
-    virtualization: Annotated[str | None, Field(description="virtual machine, container, or none")] = None
-    lab_commit: Annotated[str | None, Field(description="of the lab's clone, and whether code was changed")] = None
-    lab_tree: Annotated[str | None, Field(description="git's hash of that commit's files")] = None
-    environments: Annotated[
-        dict[str, Environment] | None,
-        Field(description="by name; null: all trials ran in the lab's own Python"),
-    ] = None
-    placement: Annotated[Placement | None, Field(description="null: no part was pinned to CPUs")] = None
+    programs: Texts  # servers and their settings
+    clock: str  # implementation and resolution
+    dependencies: Texts  # versions of what the measured libraries require
+    compiled: Texts  # libraries compiled into the measured ones, such as libcurl
+    openssl: str | None = None  # of Python's module ssl
+    python_build: str | None = None  # GIL, compiler, optimisation, PGO, LTO
+    cpu_governor: str | None = None  # of the cores' frequency
+    smt: bool | None = None  # whether two threads share a core
+    virtualization: str | None = None  # virtual machine, container, or none
+    lab_commit: str | None = None  # of the lab's clone, and whether code was changed
+    environments: dict[str, Environment] | None = None  # by name; None: all trials ran in the lab's own Python
+    placement: Placement | None = None  # None: no part was pinned to CPUs
 
 
 class Caution(DocumentPart):
@@ -130,16 +107,16 @@ class Caution(DocumentPart):
     kind: str
     text: str
     advice: str
-    arms: Annotated[Names, Field(description="arms whose trials it doubts; empty: it is about the whole run")] = []
-    figures: Annotated[Names, Field(description="keys of the figures that it doubts; empty: all of them")] = []
+    arms: Names = []  # arms whose trials it doubts; empty: it is about the whole run
+    figures: Names = []  # keys of the figures that it doubts; empty: all of them
 
 
 class Resumption(DocumentPart):
     """A run that had stopped went on."""
 
     at: Time
-    trials: Annotated[Count, Field(description="those that the run had then")]
-    differences: Annotated[Names, Field(description="how the surroundings differed from those of the beginning")]
+    trials: Count  # those that the run had then
+    differences: Names  # how the surroundings differed from those of the beginning
 
 
 def list_of(trial: PlannedTrial) -> Literal["probes", "trials"]:
@@ -167,34 +144,32 @@ class Run(DocumentPart):
     """One execution of an experiment."""
 
     format: Literal[1] = FORMAT
-    run: Annotated[str, Field(description="the run's name, which is that of its folder")]
-    clientlab: Annotated[str, Field(description="version")]
+    run: str  # the run's name, which is that of its folder
+    clientlab: str  # version
     created: Time
-    status: Annotated[
-        Literal["running", "interrupted", "done", "incomplete"],
-        Field(description="interrupted: its process is gone; never in a file, which then has running"),
-    ]
+    # interrupted: its process is gone; never in a file, which then has running
+    status: Literal["running", "interrupted", "done", "incomplete"]
     experiment: Plan
-    target: Annotated[Target | None, Field(description="what is measured; null: unknown, and the run cannot go on")] = (
-        None
-    )
+    target: Target | None = None  # what is measured; None: unknown, and the run cannot go on
     surroundings: Surroundings
-    rounds_ended: Annotated[
-        Literal["planned", "precision", "time-budget", "decided", "budget"] | None,
-        Field(description="what ended the rounds"),
-    ] = None
-    decided: Annotated[
-        dict[str, Count],
-        Field(description="arm to the round after which all its comparisons were decided"),
-    ] = {}
-    resumed: Annotated[list[Resumption], Field(description="when the run went on after it had stopped")] = []
+    # what ended the rounds
+    rounds_ended: Literal["planned", "precision", "time-budget", "decided", "budget"] | None = None
+    decided: dict[str, Count] = {}  # arm to the round after which all its comparisons were decided
+    resumed: list[Resumption] = []  # when the run went on after it had stopped
     cautions: list[Caution] = []
     claims: list[ClaimResult] = []
-    probes: Annotated[
-        list[Trial],
-        Field(description="trials of a search for the highest rate, each at a rate that followed from the others"),
-    ] = []
+    probes: list[Trial] = []  # trials of a search for the highest rate, each at a rate that followed from the others
     trials: list[Trial] = []
+
+    @model_validator(mode="after")
+    def _names_what_it_has(self) -> Self:
+        """Raise ValueError if a trial names an arm, or an arm a workload, that the experiment does not have."""
+        arms = {(arm.name, arm.workload) for arm in self.experiment.arms}
+        if lost := next((name for name, workload in arms if workload not in self.experiment.workloads), None):
+            raise ValueError(f"arm {lost!r} names a workload that the experiment does not have")
+        if stray := next((trial for trial in self.every_trial if (trial.arm, trial.workload) not in arms), None):
+            raise ValueError(f"trial {stray.order} names an arm that the experiment does not have, {stray.arm!r}")
+        return self
 
     @property
     def every_trial(self) -> list[Trial]:
@@ -218,32 +193,6 @@ class Run(DocumentPart):
         """The run with one more trial, in the list of its kind."""
         field = list_of(trial)
         return self.model_copy(update={field: [*getattr(self, field), trial]})
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        """Trials are of the experiment's arms, and each arm was done once in a round. Lists are of one kind."""
-        every = self.every_trial
-        check_once("trials", "order", (trial.order for trial in every))
-        check_workloads("trial of", ((trial.arm, trial.workload) for trial in every), self.experiment.workloads)
-        arms = {(arm.name, *identity_of(arm)) for arm in self.experiment.arms}
-        if any(list_of(trial) != name for name in ("probes", "trials") for trial in getattr(self, name)):
-            raise ValueError("probes have a search_rate, and trials have none")
-        for trial in every:
-            if (trial.arm, *identity_of(trial)) not in arms:
-                raise ValueError(
-                    f"trial {trial.order}: the experiment has no arm {trial.arm!r} of {identity_of(trial)}"
-                )
-        check_once("claims", "name", (claim.name for claim in self.claims))
-        done = ((trial.arm, trial.round, *identity_of(trial)) for trial in self.trials if trial.status == "done")
-        check_once("trials that are done", "arm and round", done)
-        return self
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON Schema of run files."""
-    found = Run.model_json_schema(mode="serialization")
-    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return dialect | found | {"required": ["format", *found["required"]]}
 
 
 def failed_for_good(run: Run, arm: str | None = None) -> list[Trial]:

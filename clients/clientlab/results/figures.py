@@ -45,7 +45,6 @@ def _quantile(key: str, label: str, text: str, place: tuple[str, str], **shown: 
 
 
 def _field(name: str) -> Callable[[Trial], float | None]:
-    """That field of `OpenLoad`."""
     return lambda trial: None if trial.open_load is None else getattr(trial.open_load, name)
 
 
@@ -121,7 +120,6 @@ def _latency(key: str, label: str, **shown: Any) -> Figure:
 
 
 def _seconds_per_request(trial: Trial) -> float | None:
-    """Seconds per successful request: the inverse of the trial's rate. None without a successful one."""
     successful = trial.requests - sum(trial.errors.values())
     return _seconds_at_rate(trial) / successful if successful > 0 and trial.wall_seconds else None
 
@@ -133,16 +131,7 @@ def _seconds_at_rate(trial: Trial) -> float:
     return (trial.requests - sum(trial.errors.values())) / trial.requests_per_second
 
 
-def _overhead(trial: Trial) -> float | None:
-    return quantile_of(trial.overhead_seconds, "p50")
-
-
-def _overhead_bounded(trial: Trial) -> bool:
-    return "p50" in trial.bounds(trial.overhead_seconds)
-
-
 def _per_request(count: float | None, trial: Trial) -> float | None:
-    """None where the count is unknown, and where there was no request."""
     return None if count is None or not trial.requests else count / trial.requests
 
 
@@ -152,18 +141,10 @@ def _cpu_per_request(trial: Trial) -> float | None:
     return None if trial.cpu_seconds is None or succeeded <= 0 else trial.cpu_seconds / succeeded
 
 
-def _cpu_wait(trial: Trial) -> float | None:
-    return None if trial.noise is None else _per_request(trial.noise.run_delay_seconds, trial)
-
-
 def _received(trial: Trial) -> float | None:
     if trial.bytes_received is None or not trial.wall_seconds:
         return None
     return trial.bytes_received / _seconds_at_rate(trial)
-
-
-def _reuse(trial: Trial) -> float | None:
-    return None if not trial.connections_opened else trial.requests / trial.connections_opened
 
 
 def _above_idle(trial: Trial) -> float | None:
@@ -226,7 +207,8 @@ FIGURES: tuple[Figure, ...] = (
     Figure(
         "overhead", "overhead_p50_seconds", "median overhead",
         "median of latency minus the requested delay and one round trip of the link, of all requests",
-        "seconds", _overhead, LESS, bounded=_overhead_bounded,
+        "seconds", lambda trial: quantile_of(trial.overhead_seconds, "p50"), LESS,
+        bounded=lambda trial: "p50" in trial.bounds(trial.overhead_seconds),
         column=Column("overhead", "known"), metric=Metric("overhead_seconds"), needs="delay",
     ),
     Figure(
@@ -250,7 +232,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure(
         "reuse", "requests_per_connection", "requests per connection",
         "finished requests divided by the connections that the client opened; unknown where it opened none",
-        "count", _reuse, MORE,
+        "count", lambda trial: trial.requests / trial.connections_opened if trial.connections_opened else None, MORE,
         column=Column("req/conn", "durations"), metric=Metric("requests_per_connection"),
     ),
     Figure(
@@ -263,7 +245,7 @@ FIGURES: tuple[Figure, ...] = (
         "cpu_wait", "cpu_wait_seconds_per_request", "wait for a CPU per request",
         "time in which threads of the client could run and had no CPU (Linux' run delay), divided by the finished "
         "requests",
-        "seconds", _cpu_wait, LESS,
+        "seconds", lambda trial: _per_request(trial.noise.run_delay_seconds, trial) if trial.noise else None, LESS,
     ),
     Figure(
         "cpu_total", "cpu_seconds", "CPU time",

@@ -9,31 +9,24 @@ reported as saved.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from clientlab.errors import LabError
-from clientlab.results.part import first_problem, is_printable
+from clientlab.results.part import first_problem
 from clientlab.results.trial import Trial
 
 JOURNAL_FILE = "trials.jsonl"
 
 
 def append(path: Path, trial: Trial) -> None:
-    """Append a trial, and return when the disk holds it. Raises OSError; the file is then as before."""
-    left = memoryview(trial.model_dump_json().encode() + b"\n")
-    with path.open("ab", buffering=0) as file:
-        before = file.tell()
-        try:
-            while left:
-                left = left[file.write(left) :]
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(before)
-            raise
+    """Append a trial, and return when the disk holds it. Raises OSError; the line is then incomplete."""
+    with path.open("ab") as file:
+        file.write(trial.model_dump_json().encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read(path: Path) -> list[Trial]:
@@ -49,9 +42,6 @@ def read(path: Path) -> list[Trial]:
 
 def _trial(line: bytes, where: str) -> Trial:
     try:
-        return Trial.of_document(json.loads(line), walked=is_printable(line))
+        return Trial.model_validate_json(line)
     except ValidationError as error:
-        problem = first_problem(error)
-    except (ValueError, RecursionError) as error:
-        problem = f"Invalid JSON: {error}"
-    raise LabError(f"{where}: {problem}; the file was changed or damaged")
+        raise LabError(f"{where}: {first_problem(error)}; the file was changed or damaged") from error

@@ -19,38 +19,15 @@ from clientlab.workload.workload import Workload, delay_of
 
 FOLDER = "samples"
 
-COLUMNS = {
-    "trial": ("i", "its number in the run, `order` of the run document"),
-    "arm": ("U", "name of the arm"),
-    "round": ("i", "from 1"),
-    "number": ("i", "of the request; equal numbers of two trials ask for the same"),
-    "start_seconds": ("f", "since the trial began"),
-    "seconds": ("f", "from just before it was sent to its whole body read"),
-    "status": ("u", "of the answer; 0 without one"),
-    "error": ("U", "its kind; empty where it succeeded"),
-    "bytes": ("u", "of the answer's body"),
-    "delay_seconds": ("f", "asked of the upstream; NaN where none was"),
-    "overhead_seconds": ("f", "seconds less delay_seconds and one round trip of the link; NaN without both"),
-    "elapsed_seconds": ("f", "the library's own measure; NaN where it was not asked for"),
-}
-"""Column → the kind of NumPy type, and what it holds."""
-
 
 def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began: float) -> Path:
-    """Write the samples of a trial below the run's folder, in the order of their start, whole or not at all.
+    """Write the samples of a trial below the run's folder, in the order of their start.
 
     `began`: of the trial, monotonic seconds.
     """
     archive = folder / FOLDER / f"trial-{trial.order:04d}.npz"
     archive.parent.mkdir(exist_ok=True)
-    beside = archive.with_suffix(".part")
-    try:
-        with beside.open("wb") as file:
-            np.savez_compressed(file, **_columns(trial, workload, found, began))  # type: ignore[arg-type]
-        beside.replace(archive)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
+    np.savez_compressed(archive, **_columns(trial, workload, found, began))  # type: ignore[arg-type]
     return archive
 
 
@@ -61,18 +38,18 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
     places[list(found.kinds)] = np.arange(1, len(kinds))
     delays, unavoidable = (_of_each(one, found) for one in (delay_of(workload), unavoidable_of(workload, trial.link)))
     return {
-        # What is the same for all takes no memory: written in blocks, it is compressed to next to nothing.
-        "trial": np.broadcast_to(np.int32(trial.order), count),
+        # Equal values of all rows take no memory: written in blocks, they are compressed to next to nothing.
+        "trial": np.broadcast_to(np.int32(trial.order), count),  # its number in the run, `order` of the run document
         "arm": np.broadcast_to(np.array(trial.arm), count),
-        "round": np.broadcast_to(np.int32(trial.round), count),
-        "number": found.numbers,
+        "round": np.broadcast_to(np.int32(trial.round), count),  # from 1
+        "number": found.numbers,  # of the request; equal numbers of two trials ask for the same
         "start_seconds": records["start"] - began,
         "seconds": records["seconds"],
-        "status": records["status"],
-        "error": kinds[places[records["error"]]],
-        "bytes": records["bytes"],
-        "delay_seconds": delays,
-        "overhead_seconds": records["seconds"] - unavoidable,
+        "status": records["status"],  # of the answer; 0 without one
+        "error": kinds[places[records["error"]]],  # its kind; empty if the request succeeded
+        "bytes": records["bytes"],  # of the answer's body
+        "delay_seconds": delays,  # asked of the upstream; NaN without one
+        "overhead_seconds": records["seconds"] - unavoidable,  # NaN without a delay and a link
         "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
     }
 

@@ -78,23 +78,15 @@ def is_free_threaded(build: str | None) -> bool:
 
 def lab_commit(repository: Path = _REPOSITORY) -> str | None:
     """The commit of the lab's clone, and whether code differs from it. None without a clone or without git."""
-    commit, changed = _hash_of("HEAD", repository), changed_code(repository)
-    return None if commit is None or changed is None else f"{commit}{', changed' if changed else ''}"
-
-
-def lab_tree(repository: Path = _REPOSITORY) -> str | None:
-    """The hash of all files of that commit, which a new message or a new parent leaves as it is. None as above."""
-    return _hash_of("HEAD^{tree}", repository)
+    changed = changed_code(repository)
+    commit = None if changed is None else _git(repository, "rev-parse", "--short=12", "HEAD")
+    return commit and f"{commit}{', changed' if changed else ''}"
 
 
 def changed_code(repository: Path = _REPOSITORY) -> list[str] | None:
     """What measures and differs from the clone's commit, as `git status` writes it. None as above."""
     found = _git(repository, "status", "--porcelain", "--", *_CODE) if (repository / ".git").exists() else None
     return None if found is None else found.splitlines()
-
-
-def _hash_of(revision: str, repository: Path) -> str | None:
-    return _git(repository, "rev-parse", "--short=12", revision) if (repository / ".git").exists() else None
 
 
 def _git(repository: Path, *arguments: str) -> str | None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import Annotated
-
-from pydantic import Field
 
 from clientlab.bounded_numbers import Count, NotNegative, Seconds
 from clientlab.results.part import MeasuredPart
@@ -17,34 +14,21 @@ class ServerUse(MeasuredPart):
 
     cpu_seconds: Seconds
     requests: Count | None = None
-    connections: Annotated[Count | None, Field(description="accepted with at least one request")] = None
-    held_seconds: Annotated[
-        Seconds | None, Field(description="sum over requests: from the request read to its response ready, with delays")
-    ] = None
-    processes: Annotated[Count | None, Field(description="among which the CPU time is divided, one core each")] = None
-    slots: Annotated[Count | None, Field(description="requests that it can hold at once; null: no limit")] = None
-    cores: Annotated[NotNegative | None, Field(description="CPU cores that it may use")] = None
-    failed_requests: Annotated[Count | None, Field(description="of an upstream: answered with status 400 or more")] = (
-        None
-    )
-    request_body_bytes: Annotated[Count | None, Field(description="that an upstream received")] = None
-    response_body_bytes: Annotated[Count | None, Field(description="that an upstream sent")] = None
-    request_digest: Annotated[
-        Count | None, Field(description="sum of the hashes of methods and targets that an upstream received")
-    ] = None
-    in_flight: Annotated[
-        Count | None, Field(description="requests of others that an upstream held when the trial began")
-    ] = None
-    cpu_step_seconds: Annotated[Seconds, Field(description="resolution of cpu_seconds; 0: nanoseconds")] = 0.01
-    worker_cpu_seconds: Annotated[
-        list[Seconds] | None,
-        Field(description="of each worker, in the order of their start; null: unknown"),
-    ] = None
-    worker_held_seconds: Annotated[
-        list[Seconds] | None, Field(description="held_seconds of each worker; null: unknown")
-    ] = None
-    up_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the servers")] = None
-    down_bytes: Annotated[Count | None, Field(description="of a link: bytes that it carried to the client")] = None
+    connections: Count | None = None  # accepted with at least one request
+    held_seconds: Seconds | None = None  # sum over requests: from the request read to its response ready, with delays
+    processes: Count | None = None  # among which the CPU time is divided, one core each
+    slots: Count | None = None  # requests that it can hold at once; None: no limit
+    cores: NotNegative | None = None  # CPU cores that it may use
+    failed_requests: Count | None = None  # of an upstream: answered with status 400 or more
+    request_body_bytes: Count | None = None  # that an upstream received
+    response_body_bytes: Count | None = None  # that an upstream sent
+    request_digest: Count | None = None  # sum of the hashes of methods and targets that an upstream received
+    in_flight: Count | None = None  # requests of others that an upstream held when the trial began
+    cpu_step_seconds: Seconds = 0.01  # resolution of cpu_seconds; 0: nanoseconds
+    worker_cpu_seconds: list[Seconds] | None = None  # of each worker, in the order of their start; None: unknown
+    worker_held_seconds: list[Seconds] | None = None  # held_seconds of each worker; None: unknown
+    up_bytes: Count | None = None  # of a link: bytes that it carried to the servers
+    down_bytes: Count | None = None  # of a link: bytes that it carried to the client
 
 
 OF_LINK = ("up_bytes", "down_bytes")

@@ -19,8 +19,8 @@ class ShardTimes(MeasuredPart):
     """Latencies of a shard's requests as histograms, which add up over shards, and the exact mean and maximum."""
 
     answered: Histogram
-    failed: Annotated[Histogram | None, Field(description="of failed or dropped requests; null: there are none")] = None
-    sum_seconds: Annotated[Seconds, Field(description="of all of them")]
+    failed: Histogram | None = None  # of failed or dropped requests; None: there are none
+    sum_seconds: Seconds  # of all of them
     longest_seconds: Seconds
 
 
@@ -28,22 +28,16 @@ class RequestCounts(MeasuredPart):
     """Sums over the requests of a trial, or of a shard. The dropped ones are finished, and were not sent."""
 
     finished: Count
-    errors: Annotated[dict[str, Count], Field(description="kind to count")]
+    errors: dict[str, Count]  # kind to count
     error_examples: dict[str, str]
     sent: Count
     received_bytes: Count
-    in_flight_seconds: Annotated[Seconds, Field(description="as the client timed them, of all")]
-    delay_seconds: Annotated[Seconds | None, Field(description="requested delays; null: there are none")] = None
-    elapsed_seconds: Annotated[
-        Seconds | None, Field(description="the library's own measure of the successful ones; null: not recorded")
-    ] = None
-    in_turn: Annotated[
-        NotNegative | None,
-        Field(
-            description="share of those that ended at least their own requested delay after the one before; "
-            "null: no delay, or several machines"
-        ),
-    ] = None
+    in_flight_seconds: Seconds  # as the client timed them, of all
+    delay_seconds: Seconds | None = None  # requested delays; None: there are none
+    elapsed_seconds: Seconds | None = None  # the library's own measure of the successful ones; None: not recorded
+    # share of those that ended at least their own requested delay after the one before; None: no delay, or several
+    # machines
+    in_turn: NotNegative | None = None
 
     @property
     def succeeded(self) -> int:
@@ -53,9 +47,9 @@ class RequestCounts(MeasuredPart):
 class WholeLoad(MeasuredPart):
     """What a closed load did while it was whole: as many requests in flight as planned."""
 
-    seconds: Annotated[Positive, Field(description="until its deadline, or until the first shard had ended")]
-    requests: Annotated[Positive, Field(description="that end in this time at the rate of the load")]
-    in_flight_seconds: Annotated[Positive, Field(description="of requests, in this time")]
+    seconds: Positive  # until its deadline, or until the first shard had ended
+    requests: Positive  # that end in this time at the rate of the load
+    in_flight_seconds: Positive  # of requests, in this time
 
 
 class ScheduleCounts(MeasuredPart):
@@ -63,10 +57,10 @@ class ScheduleCounts(MeasuredPart):
 
     sent: Count
     dropped: Count
-    last_sent_seconds: Annotated[Seconds, Field(description="after the schedule began; 0: none was sent")]
-    most_backlog: Annotated[Count, Field(description="requests that were due at a moment, neither sent nor dropped")]
+    last_sent_seconds: Seconds  # after the schedule began; 0: none was sent
+    most_backlog: Count  # requests that were due at a moment, neither sent nor dropped
     most_in_flight: Count
-    in_flight_at_end: Annotated[Count, Field(description="when the schedule ended")]
+    in_flight_at_end: Count  # when the schedule ended
 
 
 class ShardLoad(MeasuredPart):
@@ -74,7 +68,7 @@ class ShardLoad(MeasuredPart):
 
     counts: ScheduleCounts
     lateness: ShardTimes
-    sent: Annotated[ShardTimes, Field(description="of the requests that were sent, from the real start")]
+    sent: ShardTimes  # of the requests that were sent, from the real start
 
 
 _Slices = Annotated[tuple[Count, ...], Field(max_length=SLICES)]
@@ -86,16 +80,11 @@ class ShardSlices(MeasuredPart):
     `planned`, `sent` and `dropped` are of an open load, `done` is of a closed one; else they are empty.
     """
 
-    exponent: Annotated[int, Field(ge=-40, le=40, description="a slice is 2 to this power of seconds long")]
+    exponent: Annotated[int, Field(ge=-40, le=40)]  # a slice is 2 to this power of seconds long
     ended: _Slices
     failed: _Slices
-    done: Annotated[
-        tuple[NotNegative, ...],
-        Field(
-            max_length=SLICES,
-            description="of a closed load: a request counts in each slice by the part of its time in it",
-        ),
-    ] = ()
+    # of a closed load: a request counts in each slice by the part of its time in it
+    done: Annotated[tuple[NotNegative, ...], Field(max_length=SLICES)] = ()
     planned: _Slices = ()
     sent: _Slices = ()
     dropped: _Slices = ()
@@ -104,22 +93,20 @@ class ShardSlices(MeasuredPart):
 class ShardReport(MeasuredPart):
     """A shard's measurements. `planned`: a trial that does no more than the shard's share."""
 
-    index: Annotated[int, Field(ge=0, lt=MOST_SHARDS, description="from 0")]
+    index: Annotated[int, Field(ge=0, lt=MOST_SHARDS)]  # from 0
     planned: PlannedTrial
     started: Time
     host: str
-    machine: Annotated[str, Field(description="equal for the workers of one machine")]
-    cores: Annotated[Positive, Field(description="that the shard may use")]
+    machine: str  # equal for the workers of one machine
+    cores: Positive  # that the shard may use
     machine_cores: Positive
     clock: ClockOffset | None = None
-    outcome: Annotated[Outcome, Field(description="`began` is by the lab's clock (Unix seconds)")]
+    outcome: Outcome  # `began` is by the lab's clock (Unix seconds)
     counts: RequestCounts
-    latency: Annotated[ShardTimes, Field(description="of an open load: from the planned starts")]
+    latency: ShardTimes  # of an open load: from the planned starts
     overhead: ShardTimes | None = None
-    load: Annotated[ShardLoad | None, Field(description="null: a closed load")] = None
-    loaded: Annotated[
-        WholeLoad | None, Field(description="of a closed load with a duration; null: its wall time counts")
-    ] = None
+    load: ShardLoad | None = None  # None: a closed load
+    loaded: WholeLoad | None = None  # of a closed load with a duration; None: its wall time counts
     slices: ShardSlices
     before: ServerCounters
     after: ServerCounters

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import gc
 import gzip
 import os
 import re
 import shutil
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -28,15 +25,12 @@ from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results import journal
 from clientlab.results.document import FORMAT, Run, list_of
 from clientlab.results.journal import JOURNAL_FILE
-from clientlab.results.part import first_problem, is_printable, shortened
+from clientlab.results.part import first_problem, shortened
 from clientlab.results.trial import Trial
 
 RUN_FILE = "run.json"
 _LOCK_FILE = ".measuring"
 HOLD_FILE = ".held"
-_LOOK_SECONDS, _MOMENT = 1.0, 0.01
-"""A process that looks whether a run is held (`is_held`) locks it for a moment itself."""
-
 LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)
 """``last``, or ``last~2``: the run that began two runs before it."""
 _CHOSEN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
@@ -91,7 +85,7 @@ class Store:
             ) from error
 
     def append(self, name: str, trial: Trial) -> None:
-        """Save one more trial of the run of that name. Raises IncompleteRun: the journal is then as before."""
+        """Save one more trial of the run of that name. Raises IncompleteRun."""
         path = self.folder / name / JOURNAL_FILE
         try:
             journal.append(path, trial)
@@ -128,12 +122,9 @@ class Store:
     def hold(self, name: str) -> Iterator[None]:
         """Let no other process measure the run of that name. Raises LabError while one does."""
         file = os.open(self.folder / name / HOLD_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-        until = time.monotonic() + _LOOK_SECONDS
         try:
-            while not _locked(file):
-                if time.monotonic() > until:
-                    raise LabError(f"run {name} is being measured by another process; wait for its end")
-                time.sleep(_MOMENT)
+            if not _locked(file):
+                raise LabError(f"run {name} is being measured by another process; wait for its end")
             yield
         finally:
             os.close(file)
@@ -157,7 +148,6 @@ class Store:
         raise LabError(f"run {name!r} is not in {self.folder}{known}")
 
     def _last(self, runs: Sequence[str], name: str, before: int) -> str:
-        """The run that began so many runs before the last one. Raises LabError."""
         if before >= len(runs):
             oldest = "last" if len(runs) == 1 else f"last~{len(runs) - 1}"
             raise LabError(f"run {name!r}: {self.folder} holds {len(runs)}; the oldest is {oldest}")
@@ -239,38 +229,21 @@ def read_run(path: Path) -> Run:
         return run
     lists = {name: [trial for trial in more if list_of(trial) == name] for name in ("probes", "trials")}
     whole = {name: [*getattr(run, name), *added] for name, added in lists.items()}
-    return _validated(dict(run) | whole, str(path), walked=True)
+    return run.model_copy(update=whole)
 
 
 def run_of(content: bytes, path: str) -> Run:
     """The run that a file holds; `path` is named where it holds none. Raises LabError."""
     try:
-        with _no_collection():
-            document = from_json(content)
+        document = from_json(content)
     except ValueError as error:
         raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
     found = document.get("format") if isinstance(document, dict) else None
     if type(found) is not int or found != FORMAT:
         problem = shortened(f"format {found!r}, and this clientlab reads format {FORMAT}")
         raise LabError(f"{path}: {problem}; read it with the version that wrote it")
-    return _validated(document, path, walked=is_printable(content))
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: each would walk all that was read so far, and JSON has no cycles."""
-    enabled = gc.isenabled()
-    gc.disable()
     try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-def _validated(document: dict[str, Any], path: str, *, walked: bool) -> Run:
-    try:
-        return Run.of_document(document, walked=walked)
+        return Run.model_validate(document)
     except ValidationError as error:
         raise LabError(f"{path}: {first_problem(error)}; the file was changed or damaged") from error
 

@@ -67,7 +67,6 @@ def surroundings(
         smt=machine.smt(),
         virtualization=machine.virtualization(),
         lab_commit=machine.lab_commit(),
-        lab_tree=machine.lab_tree(),
         environments=dict(environments) or None,
         placement=placement,
     )

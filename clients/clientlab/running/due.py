@@ -136,7 +136,6 @@ def _group(arm: Arm) -> tuple[str, str, Link | None]:
 
 
 def _slices(plan: Plan, due: DueTrial) -> bool:
-    """Whether that trial is divided into slices."""
     return slices_of(plan, next(arm for arm in plan.arms if arm.name == due.arm)) > 1
 
 

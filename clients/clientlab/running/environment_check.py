@@ -13,13 +13,10 @@ import os
 import pickle
 import platform
 import sys
-from pathlib import Path
-from typing import Any
 
-import clientlab
-import clientlab.measuring.trial_process
+import clientlab.measuring.trial_process  # noqa: F401 - a trial's process imports it, and must be able to
 from clientlab import strategies
-from clientlab.errors import FieldError, LabError
+from clientlab.errors import LabError
 from clientlab.redaction import mask_text
 from clientlab.results.compiled import compiled_into
 from clientlab.results.machine import python_build
@@ -37,7 +34,6 @@ def main() -> None:
     refusals = [_refusal(name, workload) for name, workload in pairs]
     packages = _packages()
     found = {
-        "lab": str(Path(clientlab.measuring.trial_process.__file__).resolve()),
         "refusals": refusals,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "python_build": python_build(),
@@ -49,23 +45,16 @@ def main() -> None:
         json.dump(found, file)
 
 
-def _refusal(name: str, workload: Workload) -> dict[str, Any] | None:
-    """Why the environment can't run the strategy, as the parts of a FieldError; None if it can."""
+def _refusal(name: str, workload: Workload) -> str | None:
     try:
         strategy = strategies.find(name)
         if lacking := ", ".join(distribution for distribution, _ in missing(strategy)):
-            return _parts(LabError(f"strategy {name!r} needs {lacking}; install it there"))
+            return f"strategy {name!r} needs {lacking}; install it there"
         strategies.check_settings(strategy)
         strategies.check_capabilities(strategy, workload)
     except LabError as error:
-        return _parts(error)
+        return str(error)
     return None
-
-
-def _parts(error: LabError) -> dict[str, Any]:
-    if isinstance(error, FieldError):
-        return {"key": error.key, "message": error.message, "value": str(error.value), "also": error.also}
-    return {"key": (), "message": str(error), "value": "", "also": ()}
 
 
 def _packages() -> dict[str, str]:
@@ -87,7 +76,7 @@ def _origin(distribution: importlib.metadata.Distribution) -> str:
         origin = json.loads(distribution.read_text("direct_url.json") or "{}")
         place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")
         return f" ({mask_text(place)})" if place else ""
-    except (ValueError, TypeError, AttributeError, RecursionError, OSError):
+    except (ValueError, TypeError, AttributeError, OSError):
         return " (its direct_url.json can't be read)"
 
 

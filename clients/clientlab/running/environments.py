@@ -16,19 +16,17 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
-from pydantic import ValidationError
 
 import clientlab
 from clientlab import child_processes, strategies
-from clientlab.errors import FieldError, LabError
+from clientlab.errors import LabError
 from clientlab.measuring.trial_handle import Interpreter
 from clientlab.redaction import mask_text
 from clientlab.results.document import Environment
-from clientlab.results.part import DocumentPart
-from clientlab.results.plan import Arm, EnvironmentSpec, Plan
+from clientlab.results.plan import EnvironmentSpec, Plan
 
 OLDEST = (3, 11)
 """The oldest Python that runs the lab's modules."""
@@ -46,24 +44,10 @@ def check_version(name: str, version: Sequence[int]) -> None:
         raise unusable(name, f"its Python is {shown}; the lab needs {oldest} or newer")
 
 
-def check_unlike(specs: Mapping[str, EnvironmentSpec]) -> None:
-    """Raises LabError if two environments would be built of the same: they would be one folder."""
-    names: dict[tuple[str, ...], str] = {}
-    for name, spec in specs.items():
-        if spec.folder is None:
-            made_of = _python_of(spec), *spec.requirements
-            if made_of in names:
-                raise unusable(
-                    name, f"it has the Python and the requirements of {names[made_of]!r}; leave one of them out"
-                )
-            names[made_of] = name
+def built(name: str, spec: EnvironmentSpec) -> Path:
+    """Return the folder of the environment, which is built unless it is in the cache. Raises LabError.
 
-
-@contextlib.contextmanager
-def built(name: str, spec: EnvironmentSpec) -> Iterator[Path]:
-    """The folder of the environment, which is built unless it is in the cache. Raises LabError.
-
-    While it is used, no other process builds it anew: a run's later rounds would measure other code.
+    While another process builds it, this one waits.
     """
     python = _python_of(spec)
     if version := re.match(r"[a-z]*@?(\d+)\.(\d+)", python):  # before uv downloads it
@@ -71,27 +55,17 @@ def built(name: str, spec: EnvironmentSpec) -> Iterator[Path]:
     key = hashlib.sha256(json.dumps([python, spec.requirements]).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clientlab" / "environments"
     cache.mkdir(parents=True, exist_ok=True)
-    folder, lasting = cache / key, all(map(_is_of_index, spec.requirements))
+    folder = cache / key
     with (cache / f"{key}.lock").open("w") as lock:
-        if not (lasting and (folder / _COMPLETE).exists()):
-            _lock_alone(name, lock, wait=lasting)
-            if not (folder / _COMPLETE).exists():
-                shutil.rmtree(folder, ignore_errors=True)
-                _uv(name, "venv", "--no-project", "--python", python, str(folder))
-                _install(name, folder, spec.requirements)
-                (folder / _COMPLETE).touch()
-            elif not lasting:
-                _install(name, folder, spec.requirements)
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        yield folder
-
-
-def _lock_alone(name: str, lock: TextIO, *, wait: bool) -> None:
-    """Lock an environment to build it. `wait`: for another process that builds it too, since nobody can use it yet."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        raise unusable(name, "another run measures in it; wait for its end") from None
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / _COMPLETE).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _uv(name, "venv", "--no-project", "--python", python, str(folder))
+            _install(name, folder, spec.requirements)
+            (folder / _COMPLETE).touch()
+        elif not all(map(_is_of_index, spec.requirements)):
+            _install(name, folder, spec.requirements)
+    return folder
 
 
 def _python_of(spec: EnvironmentSpec) -> str:
@@ -117,7 +91,6 @@ def _is_of_index(requirement: str) -> bool:
 
 
 def _uv(name: str, *words: str) -> None:
-    """Run uv. Raises LabError with what it reports."""
     beside = Path(sys.executable).with_name("uv")
     program = str(beside) if beside.is_file() else shutil.which("uv")
     if program is None:
@@ -143,7 +116,7 @@ _FIRST_LOOK = """
 import sys
 sys.path = [folder for folder in sys.path if folder]
 import json
-print(json.dumps([list(sys.version_info[:3]), sys.prefix]))
+print(json.dumps(list(sys.version_info[:3])))
 """
 """Any Python can run it: `-P` is new in 3.11. The empty name is the current folder, which may hold a `json.py`."""
 _CHECK = "clientlab.running.environment_check"
@@ -158,27 +131,6 @@ class Environments:
     held: dict[str, Environment]
 
 
-class _Refusal(DocumentPart):
-    """Why the environment cannot run a strategy: the parts of a FieldError."""
-
-    key: list[str | int]
-    message: str
-    value: str
-    also: list[str]
-
-
-class _Inspection(DocumentPart):
-    """What `environment_check` reports: fields of `Environment`, where it imports the lab from, and an item per arm."""
-
-    lab: str
-    refusals: list[_Refusal | None]
-    python: str
-    python_build: str
-    openssl: str | None
-    packages: dict[str, str]
-    compiled: dict[str, str]
-
-
 @contextlib.contextmanager
 def opened(plan: Plan) -> Iterator[Environments]:
     """The environments of a plan, each of which can run its arms. Raises LabError that names the environment.
@@ -188,15 +140,12 @@ def opened(plan: Plan) -> Iterator[Environments]:
     if not plan.environments:
         yield Environments({}, {})
         return
-    check_unlike(plan.environments)
-    with contextlib.ExitStack() as stack:
-        own = stack.enter_context(tempfile.TemporaryDirectory(prefix="clientlab-env-"))
+    with tempfile.TemporaryDirectory(prefix="clientlab-env-") as own:
         Path(own, _PACKAGE.name).symlink_to(_PACKAGE)
-        folders = {
-            name: spec.folder or str(stack.enter_context(built(name, spec))) for name, spec in plan.environments.items()
-        }
+        folders = {name: spec.folder or str(built(name, spec)) for name, spec in plan.environments.items()}
         found = {name: Interpreter(_program(name, given), own) for name, given in folders.items()}
-        _check_different(found)
+        for name, python in found.items():
+            _check_python(name, python)
         held = {
             name: Environment(folder=_shown(folders[name]), **_inspected(name, plan, found[name])) for name in found
         }
@@ -219,61 +168,25 @@ def _program(name: str, given: str) -> str:
     return str(program)
 
 
-def _check_different(interpreters: Mapping[str, Interpreter]) -> None:
-    """Every Python is new enough, and no two names have one environment."""
-    names: dict[str, str] = {}
-    for name, python in interpreters.items():
-        version, prefix = _first_look(name, python)
-        check_version(name, version)
-        place = os.path.realpath(prefix)
-        if place in names:
-            raise unusable(name, f"it is the same as {names[place]!r}: {place}; leave one of them out")
-        names[place] = name
-
-
-def _first_look(name: str, python: Interpreter) -> tuple[list[int], str]:
-    """The version of the Python, and its prefix. Raises LabError for a program that answers anything else."""
+def _check_python(name: str, python: Interpreter) -> None:
+    """Raises LabError for a Python that is too old, and for a program that answers anything else."""
     found = _answer(name, [python.program, "-c", _FIRST_LOOK], python)
     match found:
-        case [[int(), int(), int()] as version, str(prefix)]:
-            return version, prefix
-    raise _no_python(name, python)
+        case [int(), int(), int()]:
+            check_version(name, found)
+        case _:
+            raise unusable(name, f"{python.program} does not answer as a Python does")
 
 
 def _inspected(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
     """What the environment holds, as fields of `Environment`. Raises LabError if it can't run one of its arms."""
     arms = [arm for arm in plan.arms if arm.environment == name]
     pairs = [(strategies.find(arm.strategy).name, plan.workloads[arm.workload]) for arm in arms]
-    answer = _answer(name, python.command(_CHECK), python, pickle.dumps(pairs))
-    try:
-        found = _Inspection.model_validate(answer, strict=True)
-    except ValidationError as error:
-        raise _no_python(name, python) from error
-    _check_lab(name, found)
-    if len(found.refusals) != len(arms):
-        raise _no_python(name, python)
-    for arm, refusal in zip(arms, found.refusals, strict=True):
+    found: dict[str, Any] = _answer(name, python.command(_CHECK), python, pickle.dumps(pairs))
+    for arm, refusal in zip(arms, found.pop("refusals"), strict=True):
         if refusal is not None:
-            raise _refused(name, arm, refusal)
-    return found.model_dump(include=set(Environment.model_fields) - {"folder"})
-
-
-def _check_lab(name: str, found: _Inspection) -> None:
-    """The trial's process would import this lab, and no other is installed."""
-    own, imported = _PACKAGE.resolve(), Path(found.lab).parent.parent
-    if imported != own:
-        raise unusable(name, f"its Python imports the lab from {imported}, not from {own}; run from another folder")
-    installed = found.packages.get("clientlab", clientlab.__version__).partition(" ")[0]
-    if installed != clientlab.__version__:
-        here = clientlab.__version__
-        raise unusable(name, f"it has clientlab {installed}, and this is {here}; remove it there, or install {here}")
-
-
-def _refused(name: str, arm: Arm, refusal: _Refusal) -> LabError:
-    """The error of a strategy that the environment can't run. A field of the workload is named as without one."""
-    if refusal.key:
-        return FieldError(refusal.key, refusal.message, value=refusal.value, also=refusal.also)
-    return unusable(name, f"arm {arm.name!r}: {refusal.message}")
+            raise unusable(name, f"arm {arm.name!r}: {refusal}")
+    return found
 
 
 def _answer(name: str, command: list[str], python: Interpreter, given: bytes = b"") -> Any:
@@ -292,8 +205,4 @@ def _answer(name: str, command: list[str], python: Interpreter, given: bytes = b
     try:
         return json.loads(ended.stdout)
     except (ValueError, RecursionError) as error:
-        raise _no_python(name, python) from error
-
-
-def _no_python(name: str, python: Interpreter) -> LabError:
-    return unusable(name, f"{python.program} does not answer as a Python does")
+        raise unusable(name, f"{python.program} does not answer as a Python does") from error

@@ -153,7 +153,6 @@ def _coarse(reports: Sequence[ShardReport], names: Sequence[str]) -> tuple[float
 
 
 def _load(begun: Begun, reports: Sequence[ShardReport]) -> OpenLoad | None:
-    """None for a closed load."""
     schedule, parts = arrivals_of(begun.workload), [one.load for one in reports if one.load is not None]
     if schedule is None or len(parts) < len(reports):
         return None
@@ -172,11 +171,5 @@ def _load(begun: Begun, reports: Sequence[ShardReport]) -> OpenLoad | None:
 
 
 def _load_counts(parts: Sequence[ScheduleCounts]) -> ScheduleCounts:
-    return ScheduleCounts(
-        sent=sum(one.sent for one in parts),
-        dropped=sum(one.dropped for one in parts),
-        last_sent_seconds=max(one.last_sent_seconds for one in parts),
-        most_backlog=sum(one.most_backlog for one in parts),
-        most_in_flight=sum(one.most_in_flight for one in parts),
-        in_flight_at_end=sum(one.in_flight_at_end for one in parts),
-    )
+    added = {name: sum(getattr(one, name) for one in parts) for name in ScheduleCounts.model_fields}
+    return ScheduleCounts(**added | {"last_sent_seconds": max(one.last_sent_seconds for one in parts)})

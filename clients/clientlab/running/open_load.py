@@ -36,7 +36,8 @@ class KeptSchedule:
         self._schedule = arrivals
         starts = np.fromiter(map(arrivals.start_of, found.numbers.tolist()), np.float64, len(found.numbers))
         self.planned: Floats = found.schedule_began + starts
-        self.dropped = _of_kind(found, DROPPED)
+        codes = [code for code, kind in found.kinds.items() if kind == DROPPED]
+        self.dropped: Flags = np.isin(found.records["error"], codes)
 
     @property
     def late(self) -> Floats:
@@ -192,10 +193,3 @@ def load_slices_of(
         row = LoadSlice(at=at, planned=due, sent=begun, dropped=lost, backlog=max(0, backlog), delayed=kept)
         rows.append(row)
     return rows
-
-
-def _of_kind(found: Samples, kind: str) -> Flags:
-    """Whether each record is an error of that kind."""
-    codes = [code for code, name in found.kinds.items() if name == kind]
-    flags: Flags = np.isin(found.records["error"], codes)
-    return flags

@@ -103,7 +103,6 @@ def _of_bodies(sent: Samples, workload: Workload, use: ServerUse, *, whole: bool
 
 
 def _of_targets(sent: Samples, workload: Workload, use: ServerUse) -> Iterator[str]:
-    """Yield how methods, paths or queries of the requests differ."""
     request_of = requests_of(workload, "")
     numbers, times = (sent.numbers.tolist(), 1) if varies(workload) else ([0], use.requests or 0)
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal
 
 from pydantic import ValidationError
 
 from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.measuring.context import TrialContext
-from clientlab.measuring.measurement import Callbacks, TrialLimits, measure_by_steps, to_its_end
+from clientlab.measuring.measurement import Callbacks, measure_by_steps, to_its_end
 from clientlab.measuring.outcome import Measurement
 from clientlab.measuring.trial_handle import OWN, Interpreter, TrialFailed, TrialStalled, TrialVanished
 from clientlab.results import kept_samples
@@ -68,37 +68,18 @@ class TrialRunner:
     links: Mapping[Link, Testbed] = field(default_factory=dict)
     placement: Placement | None = None
 
-    @overload
-    def __call__(self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Progressed) -> Trial: ...
-
-    @overload
-    def __call__(
-        self,
-        planned: PlannedTrial,
-        workload: ShardWorkload,
-        folder: Path,
-        progressed: Progressed,
-        start: AgreedStart,
-    ) -> Trial | ShardReport: ...
-
-    def __call__(
-        self,
-        planned: PlannedTrial,
-        workload: Workload,
-        folder: Path,
-        progressed: Progressed,
-        start: AgreedStart | None = None,
-    ) -> Trial | ShardReport:
+    def __call__(self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Progressed) -> Trial:
         """The trial with its figures. Its sample log is removed; with `keep_samples`, a compressed copy stays.
 
-        The shards of a divided trial are processes of this machine. `start`: of a share whose other shards are on other
-        machines; the result is its report.
+        The shards of a divided trial are processes of this machine.
 
         A trial has failed when its process fails, when it does not get on, or when a figure is impossible. It is lost
         where a server has ended, or is frozen. Then its figures are partial: those of the requests that had finished,
         and what its process wrote stays. Raises TrialInterrupted with such a trial, of which no file stays.
         """
-        return to_its_end(self.steps(planned, workload, folder, progressed, start))
+        found = to_its_end(self.steps(planned, workload, folder, progressed))
+        assert isinstance(found, Trial)  # noqa: S101 - without an agreed start, there is no report of a shard
+        return found
 
     def steps(
         self,
@@ -110,7 +91,8 @@ class TrialRunner:
     ) -> _Steps:
         """The same in steps, between which the trial's processes wait (see `measure_by_steps`).
 
-        An interrupt is thrown into it.
+        An interrupt is thrown into it. `start`: of a share whose other shards are on other machines; the result is its
+        report.
         """
         begun, own_folder = _begun(planned, workload), log_folder(folder, planned, workload)
         if own_folder.exists():  # of a trial that was killed with the lab: its records would count as this one's
@@ -128,7 +110,7 @@ class TrialRunner:
                 measurement = yield from measure_by_steps(
                     context, OWN if planned.environment is None else self.interpreters[planned.environment],
                     Callbacks(watch.before(counters.at_start), counters.at_end, watch.progress, watch.failures),
-                    TrialLimits(deadline=begun.deadline_seconds or math.inf),
+                    begun.deadline_seconds or math.inf,
                     () if self.placement is None else self.placement.client,
                 )  # fmt: skip
                 found = self._result(begun, measurement, counters, folder)
@@ -192,14 +174,14 @@ class TrialRunner:
         The shard waits for all others when it is ready, and begins at the moment on which they agree.
         """
         share = share_of(workload, index, planned.concurrency)
-        found = self(planned.model_copy(update={"concurrency": share.concurrency}), share, folder, progressed, start)
+        part = planned.model_copy(update={"concurrency": share.concurrency})
+        found = to_its_end(self.steps(part, share, folder, progressed, start))
         if isinstance(found, ShardReport):
             return found
         reason = f"shard {index + 1} of {workload.shards} on {start.host}: {found.reason}"
         return _begun(planned, workload).ended("lost" if found.status == "lost" else "failed", reason)
 
     def _result(self, begun: Begun, measurement: Measurement, counters: _Readings, folder: Path) -> Trial | ShardReport:
-        """Raises ValidationError for impossible figures."""
         workload, start = begun.workload, counters.start
         if start is not None and isinstance(workload, ShardWorkload):
             return report_of(begun, workload, measurement, (counters.before, counters.after), start)

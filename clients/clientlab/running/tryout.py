@@ -21,9 +21,6 @@ from clientlab.results.plan import Arm, Plan
 from clientlab.running.testbed import Testbed
 from clientlab.workload.workload import Workload
 
-_SENT = 2
-"""Requests of a try, that of the warm-up among them."""
-
 _ALONE: dict[str, Any] = {
     "delay": None, "requests": 1, "duration": None, "rate": None, "stages": None, "arrivals": "uniform",
     "max_late": None, "concurrency": 1, "shards": 1, "connections": "cold", "warmup": 1,
@@ -45,7 +42,6 @@ def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Inter
 
 
 def _try(arm: Arm, given: Workload, testbed: Testbed, python: Interpreter) -> None:
-    """Raises LabError."""
     strategy, where = strategies.find(arm.strategy), (arm.upstream, arm.route)
     workload = replace(given, **_ALONE)
     testbed.serve(arm.upstream)
@@ -54,24 +50,11 @@ def _try(arm: Arm, given: Workload, testbed: Testbed, python: Interpreter) -> No
             strategies.find(strategy.client), workload, testbed.base_url(*where), str(Path(folder) / "trial"),
             testbed.address(*where), testbed.ca_file(*where),
         )  # fmt: skip
-        before = testbed.reading(*where)
         try:
             found = measure(context, interpreter=python)
         except TrialFailed as failure:
             raise LabError(f"strategy {arm.strategy!r}: {failure}") from failure
-        served = testbed.reading(*where).since(before).upstream
-    if (failed := found.samples.examples.get("tls")) and arm.route == "proxy-tls":
-        raise LabError(
-            f"strategy {arm.strategy!r}: a function is not given the CA of route proxy-tls ({failed}); take another "
-            "route, or write a class"
-        )
-    idle = served is not None and served.requests is not None and served.requests < _SENT
-    if served is not None and idle and not found.samples.examples:
-        raise LabError(
-            f"strategy {arm.strategy!r}: it was called {_SENT} times, and the upstream got {served.requests} requests: "
-            "send one with each call, to the URL that it is given"
-        )
-    raised = [text for kind, text in found.samples.examples.items() if kind.startswith(ERROR_OTHER)]
+    raised = [text for kind, text in found.samples.examples.items() if kind == "tls" or kind.startswith(ERROR_OTHER)]
     if raised:
         advice = "; what asyncio keeps belongs to one event loop, which a class opens and closes"
         loop = advice if "loop" in raised[0] else ""

@@ -219,7 +219,6 @@ class LogFollower:
 
 
 def _leading(done: Flags) -> int:
-    """Number of records that are done before the first that is not."""
     return len(done) if done.all() else int(done.argmin())
 
 

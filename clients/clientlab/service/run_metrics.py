@@ -24,7 +24,7 @@ from clientlab.results.plan import Arm
 from clientlab.results.trial import Trial
 
 _CLAIM = ("run", "experiment", "claim")
-_NOT_HASHED = frozenset({"load_average", "host", "lab_commit", "lab_tree"})
+_NOT_HASHED = frozenset({"load_average", "host", "lab_commit"})
 
 _MARGIN = (
     "Half the width of the interval of a figure's median over rounds, of its logarithm. All figures and arms of a run "

@@ -17,7 +17,6 @@ from clientlab.results.surroundings import distributions_of, programs_of, surrou
 from clientlab.running.due import seconds_left, seconds_of
 from clientlab.running.environments import Environments, opened
 from clientlab.running.execute import execute, new_run, resumed, run_name
-from clientlab.running.preflight import check_disk
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.running.tryout import try_functions
 from clientlab.standalone.planning import Say, plan_of
@@ -47,7 +46,6 @@ def measured(
         servers.check(plan)
         check_limits(list(settings.limits), plan)
         placement = servers.placement(plan)
-        check_disk(plan, settings.folder)
         confirm(plan, seconds_of(plan) if stored is None else seconds_left(stored))
         environments = stack.enter_context(opened(plan))
         name = stored.run if stored else name or run_name(plan)

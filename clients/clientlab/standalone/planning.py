@@ -76,7 +76,6 @@ def plan_of(request: NewRun, external: ExternalTarget | None, say: Say) -> Plan:
 
 
 def _without_file(request: NewRun) -> Experiment:
-    """The experiment of a run without a file. Raises LabError without a strategy."""
     if request.quick:
         raise LabError("--quick: only an experiment has a quick form; name one, or reduce the work with -n and --delay")
     if not request.overrides.strategies:
@@ -146,7 +145,6 @@ def _check_no_delay(base: Experiment) -> None:
 
 
 def _tell_left_out(given: Overrides, say: Say) -> None:
-    """Say how many entries of a file of recorded requests cannot be sent."""
     if (path := given.workload.get("replay")) is not None and (left_out := replay.read(path).left_out):
         say(f"{left_out:,} entries of {path} are no HTTP requests, and are left out")
 
@@ -158,7 +156,6 @@ def _secure_routes(plan: Plan, external: ExternalTarget | None) -> Collection[st
 
 
 def _check_budget(plan: Plan) -> None:
-    """Raises FieldError for a budget in which not even one round ends."""
     needed = round_seconds(plan)
     if plan.budget is not None and plan.budget < needed:
         message = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}; write {ceil(needed)}s or more"

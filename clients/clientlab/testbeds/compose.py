@@ -193,7 +193,6 @@ def _variable(upstream: str, route: str) -> str:
 
 
 def _read_ca(path: str) -> str:
-    """The proxy's CA from a file. Raises IncompleteRun."""
     try:
         return Path(path).read_text(encoding="ascii")
     except (OSError, UnicodeError) as error:
@@ -202,7 +201,6 @@ def _read_ca(path: str) -> str:
 
 
 def _get_ca(metrics: Endpoint) -> str:
-    """The proxy's CA from the site with its metrics. Raises IncompleteRun."""
     where = f"{metrics.url}{_CA_PATH}"
     try:
         status, text = get(metrics, _CA_PATH)
@@ -214,7 +212,6 @@ def _get_ca(metrics: Endpoint) -> str:
 
 
 def _bundled(own: str) -> IO[str]:
-    """A temporary PEM file with the proxy's CA and the default CAs, deleted when closed."""
     bundle = tempfile.NamedTemporaryFile("w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8")  # noqa: SIM115 - kept
     bundle.write(ca_bundle(own))
     bundle.flush()

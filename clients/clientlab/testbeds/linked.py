@@ -10,7 +10,6 @@ import selectors
 import subprocess
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 import psutil
@@ -58,9 +57,7 @@ class LinkProcess:
         self._start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stop(_STOP_SECONDS)
 
     @property
@@ -193,10 +190,8 @@ class LinkedTestbed:
         self._process.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.__exit__(kind, error, trace)
+    def __exit__(self, *_error: object) -> None:
+        self._process.__exit__()
 
     def serve(self, upstream: str) -> None:
         """Start that upstream unless it is running, and the link again if it has ended or is frozen.

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import certifi
@@ -121,14 +120,11 @@ class LocalTestbed:
             undo.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stop()
 
     @property
     def _keys(self) -> Path:
-        """The folder of the proxy's CA."""
         if self._proxy_data is None:
             self._proxy_data = tempfile.TemporaryDirectory(prefix="clientlab-ca-")
         return Path(self._proxy_data.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import ssl
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,15 +111,12 @@ def _figures(endpoint: Endpoint, *prefixes: str) -> _Figures:
         raise ServerLost(f"{endpoint.url}/metrics does not answer: {error}") from error
     if status != http.HTTPStatus.OK:
         raise IncompleteRun(f"{endpoint.url}/metrics answered {status}")
+    lines = (line for line in text.splitlines() if line.startswith(prefixes) and "_bucket{" not in line)
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families("\n".join(_lines(text, prefixes)))
+        for family in text_string_to_metric_families("\n".join(lines))
         for sample in family.samples
     }
-
-
-def _lines(text: str, prefixes: tuple[str, ...]) -> Iterator[str]:
-    return (line for line in text.splitlines() if line.startswith(prefixes) and "_bucket{" not in line)
 
 
 def _sum(figures: _Figures, name: str) -> float:
@@ -128,7 +124,6 @@ def _sum(figures: _Figures, name: str) -> float:
 
 
 def _failed(figures: _Figures) -> float:
-    """Return the number of requests that an upstream answered with an error status."""
     requests = "mockupstream_requests_total"
     return sum(
         value for (name, labels), value in figures.items() if name == requests and dict(labels)["status"] >= "400"

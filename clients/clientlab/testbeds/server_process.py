@@ -17,7 +17,7 @@ from pathlib import Path
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.testbeds.scrape import Endpoint, get, upstream_use
-from clientlab.upstreams import MOST, Upstream
+from clientlab.upstreams import Upstream
 
 LOOPBACK = "127.0.0.1"
 
@@ -187,17 +187,7 @@ def _workers(upstream: Upstream, workers: WorkerCounts) -> int:
 
 
 def _threads(upstream: Upstream, workers: WorkerCounts) -> int:
-    """Threads of each process: by default, all processes together hold as many requests as the plain upstream.
-
-    Raises LabError where that is more than a process may have.
-    """
+    """Threads of each process: by default, all processes together hold as many requests as the plain upstream."""
     if upstream.threads is not None:
         return upstream.threads
-    processes = _workers(upstream, workers)
-    needed = -(-workers.flask * workers.threads // processes)
-    if needed > MOST["threads"]:
-        raise LabError(
-            f"upstream {upstream.name!r} needs a thread for each request in flight, and {processes} processes have "
-            f"{processes * MOST['threads']:,} at most; measure with fewer in flight, or on upstream aiohttp"
-        )
-    return needed
+    return -(-workers.flask * workers.threads // _workers(upstream, workers))

@@ -178,16 +178,9 @@ def rate_of(text: str) -> float:
     if not found:
         raise ValueError(f"{text!r} is not a rate; write {RATE_FORMS}")
     value = float(found[1]) / (60 if found[2] == "/m" else 1)
-    check_rate(value)
-    return value
-
-
-def check_rate(value: float) -> None:
-    """Raises ValueError for requests per second that are no rate above 0."""
-    if not 0 < value < math.inf:
-        raise ValueError(f"{value:g} requests per second never arrive; write more than 0")
     if not LEAST_RATE <= value <= MOST_RATE:
         raise ValueError(f"{value:g} requests per second; write {LEAST_RATE:g} to {MOST_RATE:g}")
+    return value
 
 
 def _poisson_places(seed: int, count: int | None, most: float) -> array[float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 from clientlab.errors import FieldError
 from clientlab.workload import arrivals
@@ -14,8 +13,6 @@ from clientlab.workload.workload import MOST_REQUESTS, Workload
 
 MOST_DRAWN = 10_000_000
 """Requests of a trial with Poisson arrivals. To draw so many takes about 20 s and 80 MB."""
-
-LoadModel = Literal["closed", "open"]
 
 
 def is_open(workload: Workload) -> bool:
@@ -80,10 +77,14 @@ def longest_pause(workload: Workload) -> float:
 
 def check_load(workload: Workload) -> None:
     """Raises FieldError for an open load that cannot be sent, and for its options in a closed load."""
-    check_values(workload)
+    check_bounds(workload)
     if not is_open(workload):
         _check_closed(workload)
         return
+    stages = workload.stages
+    if stages is not None and workload.duration is not None and stages.last_begins >= workload.duration:
+        message = f"the last stage begins at {stages.last_begins:g} s, and the trial is over then; write a longer one"
+        raise FieldError(["duration"], message, value=f"{workload.duration:g} s")
     if workload.rate is not None and workload.stages is not None:
         raise FieldError(["rate"], "a load has one rate or several stages; leave out one of them", also=["stages"])
     _check_count(workload)
@@ -96,27 +97,7 @@ def _check_closed(workload: Workload) -> None:
             raise FieldError([field], message, value=getattr(workload, field))
 
 
-def check_values(workload: Workload) -> None:
-    """Raises FieldError for a value of a field that nobody can compute with, whatever the other fields hold."""
-    _check_rates(workload)
-    check_bounds(workload)
-
-
-def _check_rates(workload: Workload) -> None:
-    """Raises FieldError for a rate that is none, and for stages that a duration cuts off."""
-    if workload.rate is not None:
-        try:
-            arrivals.check_rate(workload.rate)
-        except ValueError as error:
-            raise FieldError(["rate"], str(error)) from error
-    stages = workload.stages
-    if stages is not None and workload.duration is not None and stages.last_begins >= workload.duration:
-        message = f"the last stage begins at {stages.last_begins:g} s, and the trial is over then; write a longer one"
-        raise FieldError(["duration"], message, value=f"{workload.duration:g} s")
-
-
 def _check_most(workload: Workload) -> None:
-    """Raises FieldError for a schedule with more requests than a trial may have."""
     count, drawn = expected_requests(workload) or 0, workload.arrivals == "poisson"
     most = MOST_DRAWN if drawn else MOST_REQUESTS
     if count > most:
@@ -126,7 +107,6 @@ def _check_most(workload: Workload) -> None:
 
 
 def _check_count(workload: Workload) -> None:
-    """Raises FieldError for a schedule without requests, with too many, or with other ones than `requests`."""
     fields = workload.rate, workload.stages
     _check_most(workload)
     if workload.duration is not None and workload.arrivals == "poisson":

@@ -110,7 +110,6 @@ def _urls_of(workload: Workload, base_url: str) -> Callable[[int], str]:
 
 
 def _delayed(url: str, delay: float) -> str:
-    """The URL that makes an upstream of the lab wait so many seconds."""
     return f"{url}{'&' if '?' in url else '?'}delay={delay:.6f}"
 
 

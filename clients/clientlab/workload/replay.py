@@ -150,11 +150,7 @@ def _joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for name, value in headers:
         found.setdefault(name, []).append(value)
-    return {name: values[0] if len(values) == 1 else _separator(name).join(values) for name, values in found.items()}
-
-
-def _separator(name: str) -> str:
-    return "; " if name.lower() == "cookie" else ", "
+    return {name: ("; " if name.lower() == "cookie" else ", ").join(values) for name, values in found.items()}
 
 
 def _of_lines(content: bytes) -> Iterator[RecordedRequest]:

@@ -30,17 +30,13 @@ class ValueRange:
             return f"{self.meaning}; write {self.least:,} to {self.most:,}"
         return f"write more than 0 {self.meaning}: {self.least:g} to {self.most:,.0f}"
 
-    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """The JSON Schema of the number. It calls no function of pydantic's."""
-        return {**handler(core_schema), "minimum": self.least, "maximum": self.most}
-
 
 def check_bounds(document: Any) -> None:
     """Raises FieldError for the first field of a dataclass whose number is out of its bounds."""
     for name, bounds in _bounds_of(type(document)):  # type: ignore[arg-type]  # mypy: classes are hashable
         value = getattr(document, name)
         if isinstance(value, int | float) and (refusal := bounds.refusal(value)):
-            raise FieldError([name], refusal, value=_shown(value))
+            raise FieldError([name], refusal, value=f"{value:g}" if isinstance(value, float) else value)
 
 
 @cache
@@ -54,9 +50,3 @@ def _within(hint: Any) -> Iterator[ValueRange]:
     yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, ValueRange))
     for part in get_args(hint):
         yield from _within(part)
-
-
-def _shown(value: float) -> str:
-    """The value for a message. A number of a document may have thousands of digits."""
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"

@@ -89,9 +89,7 @@ class Workload:
     headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
     replay: str | None = None
-    replay_sha256: str | None = field(
-        default=None, metadata={"meaning": "SHA-256 of that file. The plan fills it in, and trials check it"}
-    )
+    replay_sha256: str | None = None  # of that file; the plan fills it in, and trials check it
     payload_size: Characters | None = None
     encode: Literal["once", "each"] = "once"
     parse: bool = False
@@ -115,7 +113,7 @@ class Workload:
     connections: Literal["cold", "warm"] | None = None  # see load.is_warm
     warmup: WarmUp = 10
     shards: Shards = 1
-    seed: Seed = field(default=1, metadata={"meaning": "Workloads with unlike seeds have independent random draws"})
+    seed: Seed = 1  # workloads with different seeds have independent random draws
 
     def __post_init__(self) -> None:
         if self.requests is None and self.duration is None:
@@ -138,11 +136,6 @@ def varies(workload: Workload) -> bool:
     """Whether requests of the workload differ, or each one is encoded anew."""
     drawn = workload.delay is not None and workload.delay.constant is None
     return NUMBER_FIELD in workload.path or drawn or encodes_each(workload) or workload.replay is not None
-
-
-def is_drawn(workload: Workload) -> bool:
-    """Whether chance decides when requests are sent, or how long they wait."""
-    return workload.arrivals == "poisson" or (workload.delay is not None and workload.delay.constant is None)
 
 
 def encodes_each(workload: Workload) -> bool:
@@ -209,7 +202,6 @@ def _check_reading(workload: Workload) -> None:
 
 
 def _check_replay(workload: Workload) -> None:
-    """Raises FieldError for a field that recorded requests bring with them."""
     if workload.replay is None:
         if workload.replay_sha256 is not None:
             raise FieldError(["replay_sha256"], "it is the digest of the file of `replay`, which is missing")

@@ -79,21 +79,6 @@ def test_an_environment_that_cannot_be_built_is_refused_in_a_line(clientlab, ser
 
 
 @pytest.mark.real
-def test_environments_with_equal_requirements_are_refused_before_they_are_built(
-    clientlab, server, monkeypatch, tmp_path
-):
-    """They would be one folder. To compare equal ones, name two folders."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    requirements = 'requirements = ["urllib3", "./library"]'
-    text = EXPERIMENT.format(f"{requirements}\n[environments.too]\n{requirements}")
-    Path("mine.toml").write_text(text.replace("[1, 2, 3]", "2"))
-    said = clientlab("run", "mine.toml", "--url", server.url)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("clientlab: environment 'too': ")
-    assert not (tmp_path / "cache").exists()
-
-
-@pytest.mark.real
 def test_an_environment_is_built_once_and_measured(clientlab, server, results, monkeypatch, tmp_path):
     """Without requirements, it has the standard library. The run file does not have the name of the user."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

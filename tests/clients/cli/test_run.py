@@ -7,13 +7,11 @@ import signal
 import subprocess
 import sys
 
-import jsonschema
 import psutil
 import pytest
 
 from clientlab.conformance.server import counting_server, ok
 from clientlab.conformance.tls import tls_relay
-from clientlab.results.document import schema
 from clientlab.results.store import Store
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.target import Target
@@ -136,13 +134,12 @@ def test_a_run_with_a_failed_trial_is_incomplete(clientlab, results):
 
 
 def test_json_is_all_that_standard_output_holds(clientlab, server, results, tmp_path):
-    """One document that fits the schema; progress and the places of other files go to standard error."""
+    """One document; progress and the places of other files go to standard error."""
     table = 'question = "?"\nstrategies = ["requests-session"]\nrounds = 1\n[workloads.w]\nrequests = 5\n'
     (tmp_path / "mine.toml").write_text(f"{table}elapsed = true\n", encoding="utf-8")
     said = clientlab("run", "mine.toml", "--url", server.url, "--json", "--chart", "x.svg")
     assert said.code == 0
     document = json.loads(said.out)
-    jsonschema.validate(document, schema())
     assert document == json.loads(results.find("last").read_text())
     (trial,) = results.read("last").trials
     assert trial.requests == 5
@@ -340,7 +337,6 @@ def test_an_open_load_beyond_what_the_strategy_holds_is_late_and_drops(clientlab
     counts = [sum(getattr(part, name) for part in of.over_time) for name in ("planned", "sent", "dropped")]
     assert counts == [30, 30 - of.dropped, of.dropped]
     assert {"behind-schedule", "late-starts"} <= {caution.kind for caution in run.cautions}
-    jsonschema.validate(json.loads(run.model_dump_json()), schema())
 
 
 @pytest.mark.release

@@ -212,7 +212,7 @@ def test_a_rate_is_an_axis_in_either_form_and_a_bad_one_names_its_line(tmp_path)
     plan = read_experiment(written(tmp_path, text)).checked_plan()
     assert [arm.name for arm in plan.arms] == ["aiohttp@gather[rate=100]", "aiohttp@gather[rate=200/s]"]
     assert [requests_in(plan.workloads[arm.workload]) for arm in plan.arms] == [200, 400]
-    with pytest.raises(LabError, match=r"line 5: workloads.w.rate: 0 requests per second never arrive"):
+    with pytest.raises(LabError, match=r"line 5: workloads.w.rate: 0"):
         read_experiment(written(tmp_path, text.replace("[100,", "[0,"))).checked_plan()
 
 

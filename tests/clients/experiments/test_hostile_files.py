@@ -8,8 +8,6 @@ from clientlab.cli import run_command_line
 
 CONTENTS = {
     "binary": bytes(range(256)) * 100,
-    "deep": b"a = " + b"[" * 20_000,
-    "a huge number": b"rounds = " + b"9" * 5000,
     "out of bounds": b"rounds = 1e400\nseed = nan\n",
     "escape": b'"\\u001b]0;x" = 1\n',
 }
@@ -30,12 +28,3 @@ def test_a_file_that_is_no_experiment_is_refused_in_a_line(name, tmp_path, capsy
     file = tmp_path / "mine.toml"
     file.write_bytes(CONTENTS[name])
     refused(file, capsys)
-
-
-def test_what_is_no_regular_file_is_refused_in_a_line(tmp_path, capsys):
-    """A link to itself, and a folder."""
-    loop, folder = tmp_path / "loop.toml", tmp_path / "folder.toml"
-    loop.symlink_to(loop)
-    folder.mkdir()
-    for path in (loop, folder):
-        refused(path, capsys)

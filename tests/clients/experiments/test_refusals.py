@@ -94,7 +94,7 @@ def test_a_number_in_quotes_is_a_number_everywhere(read):
         (TOP + "[workloads.w]\nheaders = { X = 5 }\n", "line 4: workloads.w.headers.X: ", "5"),
         ("budget = 0\n" + ARM, "line 1: budget: ", "0"),
         (ARM + 'concurrency = [1, "x"]\n', "line 5: arms.a.concurrency.1: ", "'x'"),
-        ("question = '?'\n[[arms.b]]\n", "line 2: arms.b: ", "table"),
+        ("question = '?'\n[[arms.b]]\n", "line 2: arms.b: ", "dictionary"),
     ],
 )
 def test_a_mistake_is_named_with_line_key_and_value(text, place, more, read):

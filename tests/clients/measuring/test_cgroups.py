@@ -8,10 +8,6 @@ from clientlab.measuring.cgroups import cpu_pressure_file, cpu_quota, memory_lef
 
 MIB = 1 << 20
 UNIFIED = "30 23 0:26 {top} /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n"
-SPLIT = (
-    "32 31 0:29 {top} /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
-    "35 31 0:32 {top} /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-)
 
 
 def a_system(root, groups: str, mounts: str, files: dict[str, str]):
@@ -37,20 +33,6 @@ def test_the_least_limit_on_the_path_of_version_2_counts(tmp_path):
     assert cpu_quota(system) == 1.5
     assert memory_limit(system) == 512 * MIB
     assert cpu_pressure_file(system) == system / "sys/fs/cgroup/a/b/c/cpu.pressure"
-
-
-def test_the_least_limit_on_the_paths_of_version_1_counts(tmp_path):
-    """Each controller has a path of its own; -1 and the largest number mean no limit."""
-    system = a_system(
-        tmp_path, "4:memory:/a/b\n2:cpu,cpuacct:/x/y\n0::/\n", SPLIT.format(top="/"),
-        {"cpu,cpuacct/cpu.cfs_quota_us": "-1", "cpu,cpuacct/cpu.cfs_period_us": "100000",
-         "cpu,cpuacct/x/cpu.cfs_quota_us": "50000", "cpu,cpuacct/x/cpu.cfs_period_us": "100000",
-         "cpu,cpuacct/x/y/cpu.cfs_quota_us": "-1", "cpu,cpuacct/x/y/cpu.cfs_period_us": "100000",
-         "memory/memory.limit_in_bytes": "9223372036854771712", "memory/a/memory.limit_in_bytes": str(256 * MIB),
-         "memory/a/b/memory.limit_in_bytes": str(300 * MIB)},
-    )  # fmt: skip
-    assert (cpu_quota(system), memory_limit(system)) == (0.5, 256 * MIB)
-    assert cpu_pressure_file(system) is None
 
 
 @pytest.mark.parametrize(

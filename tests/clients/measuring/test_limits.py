@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.conformance.server import Endless, counting_server
-from clientlab.measuring.limits import LimitReached, free_memory, private_memory
+from clientlab.measuring.limits import LimitReached
 from clientlab.workload.workload import Workload
 from clients.measured import measure, trial_processes
 from running import eventually
@@ -47,9 +47,3 @@ def test_a_slow_trial_whose_requests_end_in_time_reaches_no_limit():
         measured = measure("http.client", workload(requests=6, request_limit=1.0), server.url)
     assert measured.samples.errors == {}
     assert measured.outcome.wall_seconds > 1.0
-
-
-def test_free_memory_is_known_before_a_trial():
-    """It is what the default limit is a share of; a process that has ended holds nothing."""
-    assert free_memory() > 0
-    assert private_memory(1 << 30) == 0

@@ -75,14 +75,3 @@ def test_threads_without_more_work_are_not_looked_at(tmp_path):
     found.until = time.perf_counter()
     found.look()
     assert found.share == 0.5
-
-
-def test_of_many_threads_a_part_is_looked_at(tmp_path):
-    """Every n-th of them, of which half wait for a lock."""
-    for thread in range(2, 1002):
-        task = tmp_path / "1" / "task" / str(thread)
-        task.mkdir(parents=True)
-        (task / "wchan").write_text("futex_do_wait", encoding="ascii")
-    found = LockWaits(lambda: [1], tmp_path)
-    found.look()
-    assert found.share == 1.0

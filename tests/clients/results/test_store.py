@@ -48,23 +48,6 @@ for order in range(1_000_000):
     store.append(name, whole.model_copy(update={"order": order, "round": order % 100_000 + 1}))
 """
 
-FULL_JOURNAL = """
-import resource, signal, sys
-from pathlib import Path
-from clientlab.errors import IncompleteRun
-from clientlab.results.store import Store
-from clientlab.results.trial import Trial
-
-folder, name, trial = sys.argv[1:]
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-size = (Path(folder) / name / "trials.jsonl").stat().st_size
-resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50, size + 50))
-try:
-    Store(Path(folder)).append(name, Trial.model_validate_json(trial))
-except IncompleteRun as error:
-    print(error)
-"""
-
 
 @pytest.fixture
 def store(tmp_path):
@@ -137,10 +120,6 @@ def test_a_line_that_was_cut_short_is_no_trial(store):
     [
         (b"{}\n", "line 2: arm: Field required"),
         (b"nonsense\n", "line 2: Invalid JSON: "),
-        (
-            a_trial(order=1, workload="none").model_dump_json().encode() + b"\n",
-            "run.json: trial of 'urllib3': ",
-        ),
     ],
 )
 def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(line, message, store):
@@ -164,18 +143,6 @@ def test_a_process_that_is_killed_loses_no_trial_that_was_saved(store):
     orders = [trial.order for trial in store.read(NAMES[2]).trials]
     assert len(orders) >= reported
     assert orders == list(range(len(orders)))
-
-
-@pytest.mark.real
-def test_a_disk_that_is_full_keeps_the_trials_that_were_appended(store):
-    """Nothing is left of the trial for which there was no room."""
-    store.save(running(NAMES[2]))
-    store.append(NAMES[2], saved_trial(0))
-    command = [sys.executable, "-c", FULL_JOURNAL, str(store.folder), NAMES[2], saved_trial(1).model_dump_json()]
-    before = (store.folder / NAMES[2] / JOURNAL_FILE).read_bytes()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.startswith(f"{store.folder / NAMES[2] / JOURNAL_FILE}: File too large")
-    assert (store.folder / NAMES[2] / JOURNAL_FILE).read_bytes() == before
 
 
 @pytest.mark.real

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import pytest
 from pydantic import ValidationError
 
-from clientlab.results.part import first_problem, is_printable
+from clientlab.results.part import first_problem
 from clientlab.results.trial import Trial, utc_now
 from clients.documents import a_planned_trial
 
@@ -21,10 +20,7 @@ DONE = {"status": "done", "requests": 7, "wall_seconds": 0.1}
         ({"connections_opened": -1}, "connections_opened"),
         ({"requests_per_second": math.nan}, "requests_per_second"),
         ({"busy": {"client": math.nan}}, "busy.client"),
-        ({"errors": {"reset": 7}}, "7 errors of 7"),
-        ({"wall_seconds": None}, "wall_seconds"),
         ({"latency_seconds": {"mean": 1.0}}, "latency_seconds.p50"),
-        ({"partial": True}, "partial"),
         ({"status": "planned"}, "status"),
     ],
 )
@@ -41,12 +37,3 @@ def test_an_impossible_figure_is_refused_in_a_copy_too():
     assert trial.model_copy(update={"requests": 8}).requests == 8
     with pytest.raises(ValidationError, match="connections_opened"):
         trial.model_copy(update={"connections_opened": -1})
-
-
-@pytest.mark.parametrize(
-    ("text", "printable"), [('µ × – 中\n\t" \\u00', True), ("\x1b[2J", False), ("\u202e", False), ("\b", False)]
-)
-def test_only_a_document_with_a_control_character_has_to_be_walked(text, printable):
-    """It is found however JSON writes it."""
-    for ascii_only in (True, False):
-        assert is_printable(json.dumps([text], ensure_ascii=ascii_only).encode()) is printable

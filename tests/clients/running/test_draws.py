@@ -22,7 +22,6 @@ from clientlab.running.due import due_trials, planned_trial
 from clientlab.running.execute import execute, new_run, resumed
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.delays import Delay
-from clientlab.workload.load import arrivals_of, requests_in
 from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload, delay_of
 from clients.documents import SURROUNDINGS, a_trial
@@ -68,17 +67,6 @@ def test_arms_of_a_round_have_the_same_delays_and_rounds_have_others():
     assert all_differ(delays[0] for delays in found.values())
 
 
-def test_arrivals_and_bodies_are_drawn_in_each_round():
-    """Also how many requests arrive in a duration, though arms have the same requests in flight in all rounds."""
-    opened = {"rate": 200.0, "arrivals": "poisson", "requests": None, "duration": 5.0, "upload_size": 50, "delay": None}
-    run = a_new_run("aiohttp@unbounded", rounds=4, **opened)
-    workloads = [workload for _, workload in sorted(workloads_of(run).items())]
-    assert all_differ(arrivals_of(one).start_of(3) for one in workloads)
-    assert all_differ(requests_of(one, "http://h")(0).body for one in workloads)
-    assert len({requests_in(one) for one in workloads}) > 1
-    assert {planned_trial(run, due, 0)[0].concurrency for due in due_trials(run).trials} == {1000}
-
-
 def test_recorded_requests_are_drawn_in_each_round(tmp_path):
     """By weight, in an order of its own for each round."""
     path = tmp_path / "recorded.jsonl"
@@ -94,11 +82,6 @@ def test_a_run_repeats_the_draws_of_another_by_its_seed_alone():
     again = a_new_run(seed=one.experiment.seed)
     assert list(workloads_of(again).items()) == list(workloads_of(one).items())
     assert drawn(other) != drawn(one)
-
-
-def test_workloads_with_unlike_seeds_draw_apart():
-    """An experiment gives a workload a seed of its own where it is to be independent of the others."""
-    assert drawn(a_new_run(seed=5, own_seed=2)) != drawn(a_new_run(seed=5)) == drawn(a_new_run(seed=5, own_seed=1))
 
 
 def test_a_run_that_was_read_again_goes_on_with_its_own_draws(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import threading
 
@@ -145,21 +144,6 @@ def test_a_wait_for_a_connection_is_no_overhead(strategy, waits, store):
     assert trial.in_flight.client > (3.5 if "?" not in strategy and waits else 1)
 
 
-def test_a_lab_with_many_open_files_measures(store):
-    """select() takes file descriptors below 1,024 only."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
-    with counting_server() as server:
-        held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
-        try:
-            run = execute(planned("http.client"), TrialRunner(FakeTestbed(server)), store, Recorder())
-        finally:
-            for descriptor in held:
-                os.close(descriptor)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert [(trial.status, trial.reason) for trial in run.trials] == [("done", None)]
-
-
 def test_a_strategy_that_fails_is_a_failed_trial_and_the_others_go_on(store):
     """The server closes on whoever writes `Connection: keep-alive`, as httpx per call does and urllib3 does not."""
     with counting_server(lambda seen: None if "connection" in seen.headers else ok()) as server:
@@ -291,25 +275,6 @@ def test_a_trial_ends_as_failed_where_requests_fail_and_no_health_check_is_answe
     assert "aiohttp by direct does not answer" in trial.reason
     assert len(server.seen) < 300
     assert (trial.partial, set(trial.errors)) == (True, {"timeout-read"})
-
-
-def test_a_server_that_answers_a_health_check_is_measured_to_the_end(store):
-    """However many requests fail: that they do is a result."""
-    with counting_server(lambda seen: ok() if seen.target == "/0" else None, hold=0.05) as server:
-        run = execute(planned("http.client", requests=12, path="/{k}"), TrialRunner(FakeTestbed(server)), store,
-                      Recorder())  # fmt: skip
-    (trial,) = run.trials
-    assert (trial.status, trial.requests, trial.errors, trial.partial) == ("done", 12, {"reset": 11}, None)
-
-
-def test_a_trial_has_a_deadline_which_the_run_file_states(store):
-    """It is not measured to its end."""
-    with counting_server(hold=0.05) as server:
-        runner = TrialRunner(FakeTestbed(server))
-        run = execute(planned("http.client", requests=1000, deadline=1.0), runner, store, Recorder())
-    (trial,) = run.trials
-    assert (trial.status, trial.deadline_seconds) == ("failed", 1.0)
-    assert "deadline of 1 s" in trial.reason
 
 
 def test_a_trial_without_any_success_has_failed_with_its_figures(store):

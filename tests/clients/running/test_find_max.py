@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import random
 
-import jsonschema
 import pytest
 
 from clientlab.errors import IncompleteRun
@@ -19,7 +17,6 @@ from clientlab.reports import as_csv, as_html, as_markdown
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.conditions import Conditions
-from clientlab.results.document import schema
 from clientlab.results.store import Store
 from clientlab.results.target import Target
 from clientlab.results.trial import Trial
@@ -123,11 +120,10 @@ def store(tmp_path):
 
 
 def test_each_round_searches_the_highest_rate_of_each_arm(store):
-    """Every trial is in the run file, which fits the schema. A trial that held the rate stands for the search."""
+    """Every trial is in the run file. A trial that held the rate stands for the search."""
     run = execute(planned(), measured, store, Recorder())
     assert (run.status, len(run.trials)) == ("done", 4)
     assert store.read(NAME) == run
-    jsonschema.validate(json.loads(run.model_dump_json()), schema())
     for trial in run.trials:
         assert 0.965 < trial.highest_rate.middle / TRUTH[trial.arm] < 1.05
         assert trial.highest_rate.held in {probe.search_rate for probe in run.probes if probe.arm == trial.arm}

@@ -40,21 +40,15 @@ def send(url, method="GET", body=None, timeout=10):
 
 def honest(url): return send(url)
 def drops_query(url): return send(url.partition("?")[0])
-def drops_path(url): return send(url.replace("/bytes/50", "/"))
 def another_path(url): return send(url.replace("/bytes/50", "/bytes/51"))
 def adds_query(url): return send(url + f"&nonce={next(calls)}")
 def shorter_delay(url): return send(url.replace("delay=0.02", "delay=0.01"))
 def asks_head(url): return send(url, "HEAD")
-def posts(url): return send(url, "POST")
 def sends_body(url): return send(url, body=b"hello")
 def reads_nothing(url): return send(url)[0], b""
-def reads_half(url): status, body = send(url); return status, body[:25]
 def doubles_body(url): status, body = send(url); return status, 2 * body
-def recodes_body(url): status, body = send(url); return status, body.hex().encode()
 def constant_status(url): return 200, send(url)[1]
-def error_for_success(url): return 500, send(url)[1]
 def never_sends(url): return 200, b"x" * 50
-def sends_every_other(url): return send(url) if next(calls) % 2 else (200, b"x" * 50)
 def sends_twice(url): send(url); return send(url)
 def prefetches(url):
     ahead.extend(pool.submit(send, url) for _ in range(2 - len(ahead)))
@@ -83,21 +77,15 @@ def leaves_response(url):
 
 CASES = {
     "drops_query": "without the query",
-    "drops_path": "bytes of bodies|another path",
     "another_path": "another path",
     "adds_query": "another path or query",
     "shorter_delay": "another path or query",
     "asks_head": "the method HEAD",
-    "posts": "the method POST",
     "sends_body": "bytes of request bodies",
     "reads_nothing": "bytes of bodies",
-    "reads_half": "bytes of bodies",
     "doubles_body": "bytes of bodies",
-    "recodes_body": "bytes of bodies",
     "constant_status": "error status",
-    "error_for_success": "error status",
     "never_sends": "keep no answers",
-    "sends_every_other": "keep no answers",
     "sends_twice": "the client retries",
     "prefetches": "the client retries|keep no answers|impossible times",
     "caches": "keep no answers",

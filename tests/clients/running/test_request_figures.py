@@ -61,18 +61,6 @@ def test_the_histogram_can_be_read_back_with_every_request():
     assert read.get_value_at_percentile(50) * 1e-9 == pytest.approx(np.median(seconds), rel=2 * THREE_DIGITS)
 
 
-def test_what_is_beyond_the_histogram_is_still_counted():
-    """At its ends: a nanosecond, and an hour."""
-    assert histogram_of(np.array([0.0, 7200.0])).get_total_count() == 2
-
-
-def test_one_request_is_all_quantiles_but_the_last():
-    """The smallest trial there is. Its 99.9th percentile would be its maximum under another name."""
-    latency = quantiles_of(np.array([0.25]), NONE)
-    seconds = dict.fromkeys(("mean", "p50", "p90", "p95", "p99", "max"), 0.25)
-    assert latency == Quantiles(**seconds, p999=None, at_least=[])
-
-
 @pytest.mark.parametrize(("count", "p99", "p999"), [(99, 99, None), (100, 99, None),
                                                     (1001, 991, 1000)])  # fmt: skip
 def test_the_rank_of_a_quantile_is_the_least_that_holds_its_share_of_all(count, p99, p999):
@@ -150,16 +138,6 @@ def test_overhead_is_latency_minus_the_delay_of_that_very_request():
     assert overhead.max == pytest.approx(0.005)
 
 
-def test_under_one_delay_latency_and_overhead_differ_by_it_at_every_quantile():
-    """However few and far apart the requests are: both are figures of the same request."""
-    many = 13
-    made = records([0] * many, DRAW.uniform(0.02, 2, many))
-    latency = quantiles_of(made["seconds"], NONE)
-    overhead = overhead_of(made, np.arange(many), lambda _: 0.02)
-    for name in ("mean", "p50", "p90", "p95", "p99", "max"):
-        assert getattr(latency, name) == pytest.approx(getattr(overhead, name) + 0.02), name
-
-
 def test_the_overhead_of_failed_requests_ranks_as_their_latency():
     """Whatever its code, an error is no success, even one that came before the delay was over."""
     overhead = overhead_of(records([0] * 4, [0.101, 0.102, 0.001, 0.4], [0, 0, 1, 64]), np.arange(4), lambda _: 0.1)
@@ -203,11 +181,3 @@ def test_requests_in_turn_end_their_own_delay_after_the_one_before(starts, secon
     made, numbers = records(starts, seconds)[::-1], np.arange(len(starts))
     workload = Workload(delay=Delay.parse("10ms"))
     assert in_turn(workload, Samples(made, numbers, {}, {}, {})) == pytest.approx(share)
-
-
-def test_without_a_delay_nobody_knows_whether_requests_were_in_turn():
-    """A single request has none before it, either."""
-    made = records(np.zeros(5), np.arange(1, 6))
-    assert in_turn(Workload(), Samples(made, np.arange(5), {}, {}, {})) is None
-    alone = Samples(made[:1], np.arange(1), {}, {}, {})
-    assert in_turn(Workload(delay=Delay.parse("10ms")), alone) is None

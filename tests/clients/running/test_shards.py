@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from clientlab import strategies
 from clientlab.analysis.histogram import decoded
 from clientlab.conformance.server import counting_server, ok
 from clientlab.measuring.context import CONTEXT_FILE
@@ -140,19 +139,6 @@ def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_
     assert not contexts
     assert not list(tmp_path.rglob("trial.samples"))
     assert not any(map(is_alive, trial_processes()))
-
-
-def test_of_a_failed_trial_the_output_of_its_shards_stays(tmp_path, monkeypatch):
-    """A log for each, with the traceback."""
-    monkeypatch.setitem(strategies.STRATEGIES, "broken", strategies.Strategy("broken", "nobody", "threads"))
-    with counting_server() as server:
-        trial = trial_of(server, tmp_path, workload_of(), "broken")
-    assert trial.status == "failed"
-    assert trial.reason.startswith("shard ")
-    logs = {path.name: path.read_text() for path in (tmp_path / "trial-0000").iterdir()}
-    assert logs
-    assert set(logs) <= {"trial-1.log", "trial-2.log", "trial-3.log"}
-    assert all("Traceback" in text for text in logs.values())
 
 
 @pytest.mark.usefixtures("terminal_signals")

@@ -117,16 +117,6 @@ def test_what_began_before_the_trial_is_left_out_with_its_errors(log, tmp_path):
     assert (found.errors, found.examples) == ({}, {})
 
 
-def test_a_warm_up_has_numbers_below_zero(tmp_path):
-    """They have places of their own, before those of the trial."""
-    log = SampleLog(tmp_path, -2, 4)
-    for number in (-2, -1, 0, 1):
-        put(log, number)
-    log.close(0)
-    assert log_reader.read(tmp_path).numbers.tolist() == [-2, -1, 0, 1]
-    assert log_reader.read(tmp_path, began=100.0).numbers.tolist() == [0, 1]
-
-
 def test_errors_are_counted_by_kind_with_the_first_message_of_each(log, tmp_path):
     """Known kinds and others, whatever their codes are."""
     reset = log.error_code("reset", "first")
@@ -139,14 +129,6 @@ def test_errors_are_counted_by_kind_with_the_first_message_of_each(log, tmp_path
     assert found.examples == {
         "reset": "first", "other:Strange": "of other:Strange", "other:Stranger": "of other:Stranger",
     }  # fmt: skip
-
-
-def test_a_log_grows_beyond_what_was_expected(log, tmp_path):
-    """By far, and keeps what it held; the places in between stay unused."""
-    put(log, 0)
-    put(log, 100_000)
-    put(log, 7)
-    assert log_reader.read(tmp_path).numbers.tolist() == [0, 7, 100_000]
 
 
 @pytest.mark.real
@@ -191,16 +173,6 @@ def test_each_finished_request_is_counted_once_while_the_log_grows(log, tmp_path
     put(log, 50)
     counts.append(counter.count())
     assert counts == [0, 3, 3, 4, 5]
-
-
-def test_the_counter_waits_for_a_log_that_does_not_exist_yet(tmp_path):
-    """The count is 0 until the trial has begun to write."""
-    counter = log_reader.FinishedCounter(tmp_path / "trial")
-    assert counter.count() == 0
-    log = SampleLog(tmp_path / "trial", 0, 4)
-    put(log, 0)
-    assert counter.count() == 1
-    log.close(0)
 
 
 def test_the_counter_counts_beyond_one_block(tmp_path):

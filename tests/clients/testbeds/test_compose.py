@@ -62,24 +62,6 @@ def test_without_a_file_the_ca_is_that_of_the_proxys_own_site():
         ComposeTestbed({"PROXY_METRICS_ADDRESS": f"127.0.0.1:{sites.metrics.port}"}).ca_file("aiohttp", "proxy-tls")
 
 
-def test_what_containers_do_not_have_is_said():
-    """An upstream or a route of another home."""
-    testbed = ComposeTestbed({})
-    with pytest.raises(LabError, match=r"127\.0\.0\.1:1"):
-        testbed.base_url("127.0.0.1:1", "direct")
-    with pytest.raises(LabError, match="carrier pigeon"):
-        testbed.base_url("aiohttp", "carrier pigeon")
-
-
-@pytest.mark.real
-def test_an_upstream_without_counters_can_not_be_measured():
-    """It is not the lab's own."""
-    with counting_server(lambda _: None) as server:
-        testbed = ComposeTestbed({"AIOHTTP_ADDRESS": f"127.0.0.1:{server.port}"})
-        with pytest.raises(IncompleteRun, match="/metrics"):
-            testbed.reading("aiohttp", "direct")
-
-
 @pytest.mark.real
 def test_a_health_check_names_the_server_that_does_not_answer(monkeypatch):
     """The upstream first, then the proxy before it: refused, silent, or answering an error."""

