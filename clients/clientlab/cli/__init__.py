@@ -53,7 +53,7 @@ class _Subcommands(click.Group):
         return next(command for command in defined if command.name == cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in (("Commands", _OF_EVERYBODY), ("For a team", _OF_A_TEAM)):
+        for title, names in (("Commands", _OF_EVERYBODY), ("More than one process or machine", _OF_A_TEAM)):
             commands = {name: self.get_command(ctx, name) for name in names}
             with formatter.section(title):
                 width = formatter.width - formatter.current_indent - _COLUMN

@@ -37,14 +37,16 @@ _ABREAST = 5
 
 @click.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_strategies)
-@click.option("--all", "-v", "whole", is_flag=True, help="Show each failed check, and a table of error kinds.")
+@click.option("--all", "-v", "whole", is_flag=True, help="Show each failed check and a table of error kinds.")
 @click.option("--json", "as_json", is_flag=True, help="Print every check of every strategy as JSON.")
 def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
-    """Check strategies against a server that records all it gets. Exit code 1: a check failed.
+    """Check that strategies do the same work.
 
-    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes ten
-    seconds or more. The first line says whether it does the work right, the next two name the likely cause and the fix.
-    If your code cannot be loaded, two lines explain why, the other strategies are checked, and the exit code is 3.
+    An independent server records everything it receives and answers with faults.
+
+    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes about
+    15 seconds. The first line says whether the strategy works correctly; the next two name the likely cause of a
+    failure and its fix. Exit code 1: a check failed. Exit code 3: your code could not be loaded.
     """
     plugins.admit(names)
     faults = plugin_faults(names, say)
@@ -162,7 +164,10 @@ class Requirement:
 
 @click.command()
 def doctor() -> int:
-    """Show what is missing and how to install it. Exit code 1: the lab cannot run."""
+    """Show what is missing, and how to install it.
+
+    The exit code is 1 if the lab cannot run.
+    """
     found = list(requirements())
     table = Table("", "what", "found", "what to do", box=None, pad_edge=False, header_style="bold")
     for requirement in found:

@@ -42,8 +42,10 @@ class _Judged:
     metavar="CHANGE",
     help="Exit with code 1 if a figure changed by more: 'p99 +10%', 'throughput -5%', 'errors +0'. Repeatable.",
 )
-@click.option("--figure", "keys", multiple=True, metavar="FIGURE", help="Compare this figure too: 'p95'. Repeatable.")
-@click.option("--strict", is_flag=True, help="Judge --fail-on by the estimate instead of the whole interval.")
+@click.option(
+    "--figure", "keys", multiple=True, metavar="FIGURE", help="Also compare this figure, such as p95; repeatable."
+)
+@click.option("--strict", is_flag=True, help="Judge --fail-on by the estimate, not by the whole interval.")
 @click.option("--force", is_flag=True, help="Compare runs even if their workloads or arms differ.")
 @HTML
 @MARKDOWN.option
@@ -51,12 +53,11 @@ class _Judged:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @OUT
 def compare(names: tuple[str, ...], folder: Path, *, as_json: bool, **options: Any) -> int:
-    """Compare runs with the first one, the baseline, arm by arm. RUN is as of `report`: last~1 is the one before last.
+    """Compare runs with the first one, the baseline, arm by arm.
 
-    A change is real if the confidence interval of its typical ratio excludes 1. All intervals together hold the truth
-    in 95 of 100 comparisons. --fail-on fails if this interval lies wholly beyond the threshold: where all arms are
-    exactly at it, one comparison in 40 fails. That holds if the runs do not differ as a whole; to rule that out,
-    measure both sides in one run with --env. Errors are counted: a single error beyond the threshold fails.
+    RUN is a name, the beginning of a name, a path, "last", or "last~1" for the one before. A change is real if its
+    95 % interval excludes 1. --fail-on fails if the whole interval lies beyond the threshold, or if there is one error
+    more than allowed.
     """
     if options["markdown"] == STDOUT and as_json:
         raise LabError("--markdown and --json: leave out one of them, or name a file for --markdown")

@@ -34,7 +34,7 @@ _DEFAULT = Path("experiment.toml")
 
 
 def strategy_rows() -> Rows:
-    """Every listed strategy. `concurrency`: its default without -c. `source`: the articles with it, by experiment."""
+    """Return a row for every listed strategy. `source` names the experiments of the articles that use it."""
     measured_by = articles()
     return [
         {
@@ -44,14 +44,14 @@ def strategy_rows() -> Rows:
             "concurrency": strategy.concurrency,
             "connections": strategy.policy,
             "source": ", ".join(measured_by.get(strategy.name, [strategy.source])),
-            "note": f"{strategy.wrong}; mended by {strategy.mended_by}" if strategy.wrong else "",
+            "note": f"{strategy.wrong}; fixed by {strategy.mended_by}" if strategy.wrong else "",
         }
         for strategy in (*STRATEGIES.values(), *resolve.of_packages().values())
     ]
 
 
 def strategy_rows_here() -> Rows:
-    """`strategy_rows`; the note begins with the reason why a strategy is unavailable on this machine."""
+    """Return `strategy_rows`, with the reason in the note if a strategy is unavailable on this machine."""
     rows = strategy_rows()
     for row, strategy in zip(rows, (*STRATEGIES.values(), *resolve.of_packages().values()), strict=True):
         if reason := unavailable(strategy):
@@ -87,7 +87,7 @@ def _quirks_of(quirks: Quirks) -> Iterator[str]:
 
 
 def executor_rows() -> Rows:
-    """Every executor."""
+    """Return a row for every executor."""
     rows = (*EXECUTORS.values(), *known.packages().executors.values())
     return [{"name": spec.name, "runs": spec.needs, "description": spec.description} for spec in rows]
 
@@ -154,7 +154,7 @@ _SETTING_TYPES = {
 
 
 def experiment_rows() -> Rows:
-    """Every bundled experiment. Times are estimates, for the full and the quick form."""
+    """Return a row for every bundled experiment. Times are estimates, for the full and the quick form."""
     return [_experiment_row(name, path) for name, path in bundled().items()]
 
 
@@ -184,8 +184,13 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 }
 
 
+_NOT_IN_MARKDOWN = ("quirks", "unit")
+"""Columns that repeat themselves too often for a page; the unit is also in the full name of a figure."""
+
+
 def markdown(rows: Rows) -> str:
     """Return rows as a Markdown table. Names are code; bars and angle brackets in other cells are escaped."""
+    rows = [{key: value for key, value in row.items() if key not in _NOT_IN_MARKDOWN} for row in rows]
     cells = ([f"`{name}`", *(_escaped(str(cell)) for cell in rest)] for name, *rest in (row.values() for row in rows))
     lines = [list(rows[0]), ["---"] * len(rows[0]), *cells]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -200,7 +205,7 @@ def _escaped(text: str) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a Markdown table.")
 def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
-    """List strategies, clients, executors, experiments, figures, or the settings of strategies."""
+    """List strategies (the default), clients and more."""
     plugins.installed()
     for fault in resolve.faults():
         where, _, error = str(fault).partition("\n")
@@ -223,7 +228,10 @@ def list_(what: str, *, as_json: bool, as_markdown: bool) -> None:
 @click.command()
 @click.argument("path", metavar="[FILE]", type=click.Path(path_type=Path), default=_DEFAULT)
 def init(path: Path) -> None:
-    """Write a commented experiment to FILE. Without FILE, it is experiment.toml. An existing file is never changed."""
+    """Write a commented experiment to start from.
+
+    FILE is experiment.toml by default. An existing file is not changed.
+    """
     if path.suffix != ".toml" or not re.fullmatch(NAME, path.stem) or len(path.stem) > MOST_CHARACTERS:
         raise LabError(
             f"{path}: the file names the experiment; write lower-case letters, digits, '.', '_' and '-', then .toml"
@@ -240,5 +248,5 @@ def init(path: Path) -> None:
 
 
 def template() -> str:
-    """The experiment that `clientlab init` writes."""
+    """Return the experiment that `clientlab init` writes."""
     return (files("clientlab") / "experiments" / "templates" / _DEFAULT).read_text(encoding="utf-8")

@@ -30,13 +30,13 @@ STDOUT = "-"
 THRESHOLD_FAILED = 1
 _CONTRADICTED = 1
 FAIL_ON = (
-    "Exit 1 if an arm is surely beyond this limit: 'p99 > 50ms', 'throughput < 1000', 'ARM: errors > 0'; between "
-    "environments: 'throughput -5%', 'errors +0'. Repeatable."
+    "Exit with code 1 if an arm is beyond this limit: 'p99 > 50ms', 'throughput < 1000', 'ARM: errors > 0'; "
+    "between environments: 'throughput -5%', 'errors +0'. Repeatable."
 )
-STRICT = "Judge --fail-on by the median over rounds instead of its whole interval."
+STRICT = "Judge --fail-on by the median over rounds, not by the whole interval."
 
 
-WHOLE = "Show all columns, cautions and surroundings."
+WHOLE = "Show all columns and cautions, and the machine."
 
 
 class _Output(click.Path):
@@ -60,7 +60,7 @@ CHART = click.option(
 HTML = click.option(
     "--html",
     type=_Output(files.PAGE),
-    help="Write the whole report to this file (.html).",
+    help="Write a full report to this file (.html).",
 )
 
 
@@ -93,7 +93,7 @@ class Format:
 
 MARKDOWN = Format(
     "markdown",
-    "Write Markdown to this file, or to standard output if no file is given; place it after RUN.",
+    "Write Markdown to this file, or to standard output without FILE. Put it after RUN.",
     lambda run, judged, whole: as_markdown.render(run, judged, whole=whole),
     bare=True,
 )
@@ -102,7 +102,7 @@ FORMATS = [
     MARKDOWN,
     Format(
         "junit",
-        "Write arms, claims and limits as JUnit XML to this file.",
+        "Write arms, claims and thresholds as JUnit XML to this file.",
         lambda run, judged, _: as_junit.render(run, judged),
     ),
 ]
@@ -184,7 +184,7 @@ def write_text(path: Path, text: str, name: str) -> None:
 @exports
 @OUT
 def report(name: str, chart: Path | None, html: Path | None, folder: Path, **formats: Any) -> int:
-    """Show a run. RUN is a name, the beginning of a name, "last", or the path of a run file."""
+    """Show a run. RUN is its name, the beginning of its name, a path, "last", or "last~1" for the one before."""
     found = find_judged(Store(folder), name)
     judged = judged_by(found, formats)
     taken, code = export(found, formats, judged)
@@ -220,11 +220,11 @@ def write_page(run: Run, page: Path | None, judged: Sequence[ThresholdResult], *
 
 @click.command()
 @click.argument("name", metavar="RUN", shell_complete=complete_runs)
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--require", is_flag=True, help="Exit with code 1 if a claim is contradicted.")
 @OUT
 def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
-    """Judge the claims of a run. RUN is a name, the beginning of a name, "last", or the path of a run file."""
+    """Show the verdict on each claim of a run. RUN is a name, the beginning of a name, a path, or "last"."""
     run = find_judged(Store(folder), name)
     if not run.experiment.claims:
         raise LabError(f"run {run.run}: its experiment {run.experiment.name!r} makes no claims")

@@ -50,9 +50,9 @@ _WITH_RESUME = (
 @click.command(cls=GroupedCommand)
 @takes(RunOptions)
 def run(options: RunOptions) -> int:
-    """Measure strategies: those of -t, or of an EXPERIMENT.
+    """Measure strategies (-t) or an experiment.
 
-    EXPERIMENT is a bundled one, or a TOML file. Options win over its values.
+    EXPERIMENT is the name of a bundled one or a TOML file. Options win over its values.
     """
     limits = limits_of(options.fail_on, strict=False)
     request = _new_run(options) if options.resume is None else _resumed_run(options, options.resume)

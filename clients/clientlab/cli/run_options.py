@@ -52,7 +52,7 @@ class RunOptions:
         tuple[str, ...],
         Option(
             "-t --strategy",
-            "A strategy of 'clientlab list'; repeatable.",
+            "Strategy to measure, see 'clientlab list'; repeatable.",
             shell_complete=complete_strategies,
         ),
     ] = ()
@@ -62,15 +62,15 @@ class RunOptions:
         Option("-d --duration", "Length of each trial (10s), instead of -n.", type=SECONDS),
     ] = None
     concurrency: Annotated[
-        int | None, Option("-c --concurrency", "Requests in flight at most.  [default: the strategy's own]")
+        int | None, Option("-c --concurrency", "Most requests in flight.  [default: the strategy's own]")
     ] = None
     delay: Annotated[
         Delay | None,
-        Option("--delay", "Delay of the upstream: 140ms, lognormal:100ms,0.3.", type=DELAY),
+        Option("--delay", "Time the upstream waits: 140ms, lognormal:100ms,0.3.", type=DELAY),
     ] = None
     rtt: Annotated[
         tuple[float, ...] | None,
-        Option("--rtt", "Round trip of an emulated network: 35ms or 1ms,20ms.", type=ROUND_TRIPS,
+        Option("--rtt", "Round-trip time of an emulated network: 35ms, or several: 1ms,20ms.", type=ROUND_TRIPS,
                multiple=False),
     ] = None  # fmt: skip
     url: Annotated[str | None, Option("--url", "Measure your own server at this URL.")] = None
@@ -78,7 +78,7 @@ class RunOptions:
         dict[str, str] | None,
         Option(
             "--env",
-            "Run in this virtual environment; repeat to compare.",
+            "Measure in this virtual environment; repeat to compare.",
             metavar="NAME=PATH",
             multiple=True,
             callback=environments_of,
@@ -87,41 +87,46 @@ class RunOptions:
     rounds: Annotated[int | None, Option("--rounds", "Trials of each strategy, interleaved.  [default: 3]")] = None
     budget: Annotated[
         float | None,
-        Option("--budget", "Add rounds until all is decided, for at most 60s.", type=WAIT),
+        Option("--budget", "Add rounds until everything is decided, for at most this long (60s).", type=WAIT),
     ] = None
 
     # Load
     rate: Annotated[
         float | Stages | None,
-        Option("--rate", "Open load: start 500/s, whatever happens to earlier requests. In stages: "
+        Option("--rate", "Open load: send requests at this rate (500/s), or in stages: "
                "'0s:100/s,30s:1000/s'.", type=RATE),
     ] = None  # fmt: skip
     find_max: Annotated[
         Conditions | None,
-        Option("--find-max", "Find the highest rate with 'p99<250ms,errors<0.1%'.", type=CONDITIONS),
+        Option(
+            "--find-max", "Find the highest rate that keeps these limits: 'p99<250ms,errors<0.1%'.", type=CONDITIONS
+        ),
     ] = None
     method: Annotated[str | None, Option("--method", "HTTP method.  [default: GET]", type=METHOD)] = None
-    path: Annotated[str | None, Option("--path", "Path to request; {k} is the request's number.")] = None
+    path: Annotated[str | None, Option("--path", "Path to request; {k} is the number of the request.")] = None
     headers: Annotated[
         dict[str, str] | None,
-        Option("--header", "Header, as 'Name: value'; repeatable.", multiple=True, callback=headers_of),
+        Option("--header", "Header to send, as 'Name: value'; repeatable.", multiple=True, callback=headers_of),
     ] = None
-    body: Annotated[str | None, Option("--body", "Send this text, or the file @FILE.", type=BODY)] = None
+    body: Annotated[str | None, Option("--body", "Body to send: a text, or @FILE.", type=BODY)] = None
     payload_size: Annotated[
-        int | None, Option("--payload-size", "Send JSON with this many random characters.")
+        int | None, Option("--payload-size", "Send a JSON body with this many random characters.")
     ] = None  # fmt: skip
     connections: Annotated[
         Literal["cold", "warm"] | None,
-        Option("--connections", "Connect inside the measured time, or before it.  [default: warm with -d]"),
+        Option(
+            "--connections",
+            "Connect during the measured time (cold) or before it (warm).  [default: cold with -n, warm with -d]",
+        ),
     ] = None
     shards: Annotated[
-        int | None, Option("--shards", "Divide each trial among processes.  [default: 1]")
+        int | None, Option("--shards", "Divide each trial among this many processes.  [default: 1]")
     ] = None  # fmt: skip
     replay: Annotated[
         Path | None,
         Option(
             "--replay",
-            "Send the requests of this file (HAR, JSON Lines).",
+            "Send the recorded requests of this file (HAR or JSON Lines).",
             type=click.Path(dir_okay=False, path_type=Path),
         ),
     ] = None
@@ -143,7 +148,7 @@ class RunOptions:
     ] = None  # fmt: skip
     timeout: Annotated[
         float | None,
-        Option("--timeout", "Limit of each wait for the server.  [default: 30s]", type=SECONDS),
+        Option("--timeout", "Time limit for each wait for the server.  [default: 30s]", type=SECONDS),
     ] = None
     ca_file: Annotated[
         Path | None,
@@ -163,7 +168,7 @@ class RunOptions:
         Literal["local", "compose"],
         Option(
             "--testbed",
-            "Start the upstreams here, or use those of the Compose stack.",
+            "Start the upstreams here, or use the Compose stack.",
             type=click.Choice(["local", "compose"]),
             envvar="CLIENTLAB_TESTBED",
             show_default=True,
@@ -171,16 +176,16 @@ class RunOptions:
     ] = "local"
 
     # Precision
-    quick: Annotated[bool, Option("--quick", "Use the experiment's short form.")] = False
+    quick: Annotated[bool, Option("--quick", "Run the short form of the experiment.")] = False
     precision: Annotated[
         float | None,
         Option(
             "--until-precision",
-            "Add rounds until intervals are this narrow (3%), for at most --budget.  [default: 10m]",
+            "Add rounds until every interval is this narrow (3%), for at most --budget.  [default: 10m]",
             type=SHARE,
         ),
     ] = None
-    pin: Annotated[bool, Option("--pin", "Give client and servers their own CPU cores.")] = False
+    pin: Annotated[bool, Option("--pin", "Give client and servers CPU cores of their own.")] = False
     seed: Annotated[int | None, Option("--seed", "Seed of all random choices.  [default: a new one]")] = None
 
     # Output
@@ -190,18 +195,20 @@ class RunOptions:
     chart: Annotated[Path | None, CHART] = None
     as_json: Annotated[bool, Option("--json", "Print the run as JSON to standard output.")] = False
     folder: Annotated[Path, OUT] = Path("results")
-    name: Annotated[str | None, Option("--name", "Name of the run.  [default: time and experiment]")] = None
+    name: Annotated[str | None, Option("--name", "Name of the run.  [default: from time and experiment]")] = None
     fail_on: Annotated[tuple[str, ...], Option("--fail-on", FAIL_ON, metavar="LIMIT")] = ()
     resume: Annotated[
         str | None,
         Option(
             "--resume",
-            "Measure the missing and failed trials of this run.",
+            "Continue this run: measure its missing and failed trials.",
             metavar="RUN",
             shell_complete=complete_runs,
         ),
     ] = None
-    keep_samples: Annotated[bool, Option("--keep-samples", "Keep a sample of every request, for data frames.")] = False
+    keep_samples: Annotated[bool, Option("--keep-samples", "Store every request of each trial in a NumPy archive.")] = (
+        False
+    )
 
     @property
     def stages(self) -> Stages | None:

@@ -20,7 +20,7 @@ from clientlab.results.store import Store
 @OUT
 @click.pass_context
 def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
-    """List the runs of a results folder, or remove some."""
+    """List the runs of a results folder, or remove some of them."""
     context.obj = folder
     if context.invoked_subcommand is not None:
         return
@@ -39,7 +39,7 @@ def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
 @click.option("--out", "folder", type=click.Path(file_okay=False, path_type=Path), help="Folder of the runs.")
 @click.pass_obj
 def rm(listed: Path, names: tuple[str, ...], folder: Path | None, *, yes: bool) -> None:
-    """Remove runs with their samples and logs.
+    """Remove runs, with their samples and logs.
 
     Runs outside the results folder are refused, and those that are being measured.
     """

@@ -43,25 +43,35 @@ _PORT = click.IntRange(0, 65535)
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--experiment", envvar="EXPERIMENT", default="demo", help="Bundled, or a TOML file; begun at once.")
 @click.option(
-    "-t", "--strategy", "strategies", envvar="STRATEGIES", multiple=True, help="Instead of the experiment's own."
+    "--experiment", envvar="EXPERIMENT", default="demo", help="Experiment to start with: a bundled one or a TOML file."
 )
-@click.option("--rounds", envvar="ROUNDS", type=click.IntRange(1, MOST_ROUNDS), help="Instead of the experiment's own.")
-@click.option("--quick", envvar="QUICK", is_flag=True, help="The experiment's quick form.")
 @click.option(
-    "--shards", envvar="SHARDS", type=click.IntRange(1, MOST_SHARDS), help="Divide each trial over so many workers."
+    "-t", "--strategy", "strategies", envvar="STRATEGIES", multiple=True, help="Replaces that of the experiment."
+)
+@click.option("--rounds", envvar="ROUNDS", type=click.IntRange(1, MOST_ROUNDS), help="Replaces that of the experiment.")
+@click.option("--quick", envvar="QUICK", is_flag=True, help="Run the short form of the experiment.")
+@click.option(
+    "--shards", envvar="SHARDS", type=click.IntRange(1, MOST_SHARDS), help="Divide each trial among this many workers."
 )
 @click.option("--host", envvar="LAB_HOST", default="127.0.0.1", help="Address to listen on.")
 @click.option(
-    "--port", envvar="LAB_PORT", type=click.IntRange(0, 65535), default=8000, help="0 takes any that is free."
+    "--port",
+    envvar="LAB_PORT",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    help="Port to listen on; 0 takes a free one.",
 )
-@click.option("--patience", type=WAIT, default="30s", help="Time in which a worker for a strategy is to come.")
-@click.option("--generic-after", type=WAIT, default="5s", help="Time before a worker for '*' takes a strategy.")
-@click.option("--lost-after", type=WAIT, default="10s", help="Time without a sign after which a worker is lost.")
+@click.option("--patience", type=WAIT, default="30s", help="How long a strategy waits for a worker before it fails.")
+@click.option(
+    "--generic-after", type=WAIT, default="5s", help="How long a strategy waits before a worker for '*' takes it."
+)
+@click.option(
+    "--lost-after", type=WAIT, default="10s", help="How long a worker may be silent before it counts as lost."
+)
 @OUT
 def serve(experiment: str, rounds: int | None, folder: Path, *, quick: bool, **options: Any) -> None:
-    """Serve the lab: give workers trials, keep the runs, show them.
+    """Give trials to workers and store the runs.
 
     The service continues an unfinished run. Its workers are `clientlab work` processes. They need the token in
     CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE, which the service writes. Without a token, the service listens
@@ -124,11 +134,19 @@ def _loopback(host: str) -> bool:
 
 @click.command(context_settings={"show_default": True})
 @click.option(
-    "-t", "--strategy", "names", multiple=True, required=True, help="A strategy; may be repeated; '*' takes all."
+    "-t", "--strategy", "names", multiple=True, required=True, help="Strategy to measure; repeatable; '*' takes any."
 )
-@click.option("--lab", envvar="LAB_URL", default="http://127.0.0.1:8000", help="The lab service.")
-@click.option("--host", envvar="WORKER_HOST", default="127.0.0.1", help="Address of the worker's own page.")
-@click.option("--port", envvar="WORKER_PORT", type=click.IntRange(0, 65535), default=9100, help="0 takes a free one.")
+@click.option("--lab", envvar="LAB_URL", default="http://127.0.0.1:8000", help="URL of the lab service.")
+@click.option(
+    "--host", envvar="WORKER_HOST", default="127.0.0.1", help="Address on which the worker serves its metrics."
+)
+@click.option(
+    "--port",
+    envvar="WORKER_PORT",
+    type=click.IntRange(0, 65535),
+    default=9100,
+    help="Port of the metrics; 0 takes a free one.",
+)
 @click.option(
     "--scraped",
     envvar="WORKER_SCRAPED",
@@ -136,13 +154,13 @@ def _loopback(host: str) -> bool:
     help="After the first trial, wait until Prometheus knows the worker.",
 )
 def work(names: tuple[str, ...], lab: str, host: str, port: int, *, scraped: bool) -> None:
-    """Measure for the lab service, a trial at a time. The service assigns them to this worker.
+    """Measure trials for the lab service, one at a time.
 
     The token is in CLIENTLAB_TOKEN, or in the file CLIENTLAB_TOKEN_FILE. The upstreams and the proxy are at
     FLASK_ADDRESS, AIOHTTP_ADDRESS, PROXY_FLASK_ADDRESS, PROXY_AIOHTTP_ADDRESS, PROXY_FLASK_TLS_ADDRESS,
     PROXY_AIOHTTP_TLS_ADDRESS and PROXY_METRICS_ADDRESS; the proxy's CA is in the file PROXY_CA_FILE, or else on the
-    site with the proxy's metrics. The worker's page has /metrics, of the trial while there is one, and /healthz.
-    Options may come from LAB_URL, WORKER_HOST, WORKER_PORT and WORKER_SCRAPED as well; a flag wins.
+    address of the proxy's metrics. The worker answers /metrics and /healthz. LAB_URL, WORKER_HOST, WORKER_PORT and
+    WORKER_SCRAPED set options as well; an option on the command line wins.
     """
     named = [name for name in names if name != ANY]
     if of_file := next(filter(strategies.is_of_file, named), None):
@@ -164,19 +182,22 @@ def work(names: tuple[str, ...], lab: str, host: str, port: int, *, scraped: boo
 
 
 @click.command()
-@click.option("--flask-port", type=_PORT, default=8001, show_default=True, help="0: a free port; so for all ports.")
-@click.option("--aiohttp-port", type=_PORT, default=8002, show_default=True)
-@click.option("--proxy-flask-port", type=_PORT, default=9001, show_default=True)
-@click.option("--proxy-aiohttp-port", type=_PORT, default=9002, show_default=True)
-@click.option("--proxy-metrics-port", type=_PORT, default=9003, show_default=True)
-@click.option("--proxy-flask-tls-port", type=_PORT, default=9443, show_default=True)
-@click.option("--proxy-aiohttp-tls-port", type=_PORT, default=9444, show_default=True)
+@click.option("--flask-port", type=_PORT, default=8001, show_default=True, help="Port of Flask; 0 takes a free one.")
+@click.option("--aiohttp-port", type=_PORT, default=8002, show_default=True, help="Port of aiohttp.")
+@click.option("--proxy-flask-port", type=_PORT, default=9001, show_default=True, help="Flask through Caddy.")
+@click.option("--proxy-aiohttp-port", type=_PORT, default=9002, show_default=True, help="aiohttp through Caddy.")
+@click.option("--proxy-metrics-port", type=_PORT, default=9003, show_default=True, help="Metrics of Caddy.")
+@click.option("--proxy-flask-tls-port", type=_PORT, default=9443, show_default=True, help="Flask over TLS.")
+@click.option("--proxy-aiohttp-tls-port", type=_PORT, default=9444, show_default=True, help="aiohttp over TLS.")
 @click.option(
     "-c", "--concurrency", type=click.IntRange(1), default=100, show_default=True,
-    help="Requests that Flask can hold at once.",
+    help="Most requests that Flask handles at once.",
 )  # fmt: skip
 def up(concurrency: int, **ports: int) -> None:
-    """Start both upstreams and the proxy, until interrupted. They listen on 127.0.0.1."""
+    """Start both upstreams and the proxy.
+
+    They listen on 127.0.0.1. Ctrl-C stops them.
+    """
     chosen = Ports(**{name.removesuffix("_port"): port for name, port in ports.items()})
     logs = Path(tempfile.mkdtemp(prefix="clientlab-up-"))
     try:

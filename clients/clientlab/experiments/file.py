@@ -20,6 +20,8 @@ from clientlab.experiments.refusals import checked
 from clientlab.nearest import nearest
 from clientlab.printable import printable
 from clientlab.results.plan import Claim, Plan
+from clientlab.strategies.clients import CLIENTS
+from clientlab.strategies.known import file_of, pair_of
 from clientlab.workload.delays import time_without_unit
 from clientlab.workload.link import LINK_PARTS
 from clientlab.workload.written import text_of
@@ -249,7 +251,7 @@ def _in_common(error: FieldError, document: _Fields) -> FieldError:
 
 
 def _experiment(document: _Fields, folder: Path) -> Experiment:
-    """The document as an experiment. `folder`: of its file, from where the file of `replay` is named."""
+    """The document as an experiment. `folder`: of its file; relative paths in the document start there."""
     tables = checked(FileTables.model_validate, document)
     _check_units(document, ())
     workloads = {}
@@ -259,9 +261,12 @@ def _experiment(document: _Fields, folder: Path) -> Experiment:
             whole["replay"] = str((folder / named).resolve())
         workloads[name] = _workload(whole, ("workloads", name))
     rest = {key: value for key, value in document.items() if key not in FileTables.model_fields}
+    if isinstance(named := rest.get("strategies"), list):
+        rest["strategies"] = [_anchored_strategy(one, folder) for one in named]
     if isinstance(arms := rest.get("arms"), dict):
         for name, arm in arms.items():
             _check_units(arm if isinstance(arm, dict) else {}, ("arms", name))
+        rest["arms"] = {name: _anchored_arm(arm, folder) for name, arm in arms.items()}
     if isinstance(environments := rest.get("environments"), dict):
         rest["environments"] = {name: _anchored_environment(spec, folder) for name, spec in environments.items()}
     return checked(Experiment.model_validate, {**rest, "workloads": workloads})
@@ -276,6 +281,21 @@ def _check_units(fields: _Fields, key: FieldKey) -> None:
             times = [part.partition(":")[0] for part in text.split(",")] if name == "stages" else [text]
             if bare := next(filter(None, map(time_without_unit, times)), None):
                 raise FieldError((*key, name), f"{bare} has no unit; write {bare}ms or {bare}s")
+
+
+def _anchored_arm(arm: Any, folder: Path) -> Any:
+    if not isinstance(arm, dict) or "strategy" not in arm:
+        return arm
+    return arm | {"strategy": _anchored_strategy(arm["strategy"], folder)}
+
+
+def _anchored_strategy(name: Any, folder: Path) -> Any:
+    """Return the strategy with the paths of a user's files relative to the experiment's folder."""
+    if not isinstance(name, str) or ".py:" not in name:
+        return name
+    plain, mark, settings = name.partition("?")
+    parts = (str(folder / part) if file_of(part) else part for part in pair_of(plain, CLIENTS) if part)
+    return "@".join(parts) + mark + settings
 
 
 def _anchored_environment(spec: Any, folder: Path) -> Any:

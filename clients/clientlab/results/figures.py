@@ -55,48 +55,47 @@ def _dropped(trial: Trial) -> float | None:
 OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
     _quantile(
         "sent_p50", "median latency from the real start",
-        "median latency from the moment at which a request was sent, of those that were sent",
+        "median latency from the moment of sending",
         ("sent_seconds", "p50"),
     ),
     _quantile(
         "sent_p99", "99th percentile of latency from the real start",
-        "99th percentile of latency from the moment at which a request was sent, of those that were sent",
+        "99th percentile of latency from the moment of sending",
         ("sent_seconds", "p99"), column=Column("p99 sent", "known"),
     ),
     _quantile(
         "late_p50", "median lateness",
-        "median of the time from the planned to the real start; a dropped request is at least as late",
+        "median delay between the planned start and sending; dropped requests count as later",
         ("lateness_seconds", "p50"), before_send=True,
         column=Column("late p50", "known"), metric=Metric("lateness_seconds", "0.5"),
     ),
     _quantile(
         "late_p99", "99th percentile of lateness",
-        "99th percentile of the time from the planned to the real start; a dropped request is at least as late",
+        "99th percentile of the delay between the planned start and sending",
         ("lateness_seconds", "p99"), before_send=True,
         column=Column("late p99", "known"), metric=Metric("lateness_seconds", "0.99"),
     ),
     Figure(
         "planned_rate", "planned_requests_per_second", "planned rate",
-        "open load: requests over the length of the schedule",
+        "open load: planned requests per second of the schedule",
         "per-second", _field("planned_per_second"), MORE,
         column=Column("planned/s", "known"), metric=Metric("planned_requests_per_second"), claimable=False,
     ),
     Figure(
         "achieved_rate", "achieved_requests_per_second", "achieved rate",
-        "open load: requests that were sent, over the length of the schedule, or over the time until the last of them "
-        "was sent if that is longer",
+        "open load: requests sent per second, until the schedule ended or the last one was sent",
         "per-second", _field("achieved_per_second"), MORE,
         column=Column("achieved/s", "known"), metric=Metric("achieved_requests_per_second"),
     ),
     Figure(
         "backlog", "backlog_requests", "largest backlog",
-        "open load: the most requests that were due at a moment and neither sent nor dropped",
+        "open load: the most requests that were due at once, and neither sent nor dropped",
         "count", _field("most_backlog"), FEWER,
         column=Column("backlog", "known"), metric=Metric("backlog_requests"),
     ),
     Figure(
         "dropped", "dropped_share", "share of dropped requests",
-        "open load: requests that were not sent, because they were too late, among all",
+        "open load: share of requests that were too late to send",
         "share", _dropped, FEWER,
         column=Column("dropped", "known"), metric=Metric("dropped_share"), claimable=False,
     ),
@@ -112,9 +111,9 @@ def _latency(key: str, label: str, **shown: Any) -> Figure:
     def bounded(trial: Trial) -> bool:
         return key in trial.bounds(trial.latency_seconds)
 
-    text = f"{label} of all requests of a trial, failed ones included; of an open load, from the planned start"
+    text = label
     if least := FEWEST_REQUESTS.get(key):
-        text += f"; unknown with fewer than {least:,} requests"
+        text += f"; needs at least {least:,} requests"
     name = f"latency_{key}_seconds"
     return Figure(key, name, label, text, "seconds", of, FASTER, resolution=RESOLUTION, bounded=bounded, **shown)
 
@@ -155,7 +154,7 @@ def _above_idle(trial: Trial) -> float | None:
 
 HIGHEST_RATE = Figure(
     "highest_rate", "highest_requests_per_second", "highest rate",
-    "the rate at which half of all trials hold the conditions of `--find-max`, by the search of the round",
+    "the highest rate that kept the limits of `--find-max`",
     "per-second", lambda trial: None if trial.highest_rate is None else trial.highest_rate.middle,
     Direction("higher", "lower", less_is_better=False), column=Column("highest rate", "known"),
 )  # fmt: skip
@@ -164,32 +163,31 @@ FIGURES: tuple[Figure, ...] = (
     HIGHEST_RATE,
     Figure(
         "wall", "wall_seconds", "wall time",
-        "time from the first request of a trial to the end of its last",
+        "time from the start of the first request to the end of the last",
         "seconds", lambda trial: trial.wall_seconds, FASTER,
         column=Column("wall"), metric=Metric("wall_seconds"), compared=True, total=True, scheduled=True,
     ),
     Figure(
         "throughput", "requests_per_second", "requests per second",
-        "successful requests per second of wall time; where the trial has a tail, of the time before it",
+        "successful requests per second, without the tail",
         "per-second", lambda trial: trial.requests_per_second, Direction("faster", "slower", less_is_better=False),
         column=Column("req/s"), metric=Metric("requests_per_second"), compared=True, scheduled=True,
     ),
     Figure(
         "time_per_request", "seconds_per_request", "time per request",
-        "the inverse of requests per second; for trials with a duration what wall time is for a number of requests",
+        "inverse of requests per second; ranks the arms of a closed load",
         "seconds", _seconds_per_request, FASTER, scheduled=True,
     ),
     Figure(
         "received", "bytes_received_per_second", "bytes received per second",
-        "bytes of the bodies of all responses per second, of the same time as the requests per second",
+        "bytes of response bodies per second, without the tail",
         "bytes-per-second", _received, Direction("faster", "slower", less_is_better=False),
         column=Column("received", "large bodies"), metric=Metric("bytes_received_per_second"), compared=True,
         scheduled=True,
     ),
     Figure(
         "tail", "tail_seconds", "tail",
-        "time from the end of the duration, or from the end of the first shard, to the last response: some requests in "
-        "flight stay away then",
+        "time from the end of the duration, or of the first shard, to the last response",
         "seconds", lambda trial: trial.tail_seconds, FASTER,
         column=Column("tail", "known"), claimable=False, scheduled=True,
     ),
@@ -206,69 +204,66 @@ FIGURES: tuple[Figure, ...] = (
     *OPEN_LOAD_FIGURES,
     Figure(
         "overhead", "overhead_p50_seconds", "median overhead",
-        "median of latency minus the requested delay and one round trip of the link, of all requests",
+        "median of latency minus the requested delay and one round trip of the link",
         "seconds", lambda trial: quantile_of(trial.overhead_seconds, "p50"), LESS,
         bounded=lambda trial: "p50" in trial.bounds(trial.overhead_seconds),
         column=Column("overhead", "known"), metric=Metric("overhead_seconds"), needs="delay",
     ),
     Figure(
         "elapsed", "elapsed_seconds_sum", "summed elapsed",
-        "the library's own measure of each request, summed over the successful ones",
+        "sum of the times that the library itself reports for successful requests",
         "seconds", lambda trial: trial.elapsed_seconds_sum, LESS,
         column=Column("own elapsed", "known"), total=True, needs="elapsed",
     ),
     Figure(
         "errors", "errors_share", "share of failed requests",
-        "failed requests among all finished ones; failed trials count as well, partial ones do not",
+        "share of finished requests that failed; failed trials count, partial ones do not",
         "share", lambda trial: _per_request(sum(trial.errors.values()), trial), FEWER,
         column=Column("errors"), compared=True, claimable=False, of_failed=True,
     ),
     Figure(
         "connections", "connections_opened", "connections opened",
-        "connections that the client opened in a trial",
+        "connections that the client opened",
         "count", lambda trial: trial.connections_opened, FEWER,
         column=Column("conns"), metric=Metric("connections_opened"), cost=True, compared=True,
     ),
     Figure(
         "reuse", "requests_per_connection", "requests per connection",
-        "finished requests divided by the connections that the client opened; unknown where it opened none",
+        "finished requests divided by the connections opened",
         "count", lambda trial: trial.requests / trial.connections_opened if trial.connections_opened else None, MORE,
         column=Column("req/conn", "durations"), metric=Metric("requests_per_connection"),
     ),
     Figure(
         "cpu", "cpu_seconds_per_request", "CPU time per request",
-        "CPU time of the client's process and its children, divided by the successful requests",
+        "CPU time of the client's processes per successful request",
         "seconds", _cpu_per_request, LESS,
         column=Column("CPU/req"), metric=Metric("cpu_seconds_per_request"), cost=True, compared=True,
     ),
     Figure(
         "cpu_wait", "cpu_wait_seconds_per_request", "wait for a CPU per request",
-        "time in which threads of the client could run and had no CPU (Linux' run delay), divided by the finished "
-        "requests",
+        "time per request in which the client's threads could run but had no CPU (Linux run delay)",
         "seconds", lambda trial: _per_request(trial.noise.run_delay_seconds, trial) if trial.noise else None, LESS,
     ),
     Figure(
         "cpu_total", "cpu_seconds", "CPU time",
-        "CPU time of the client's process and its children over a trial",
+        "CPU time of the client's processes",
         "seconds", lambda trial: trial.cpu_seconds, LESS, total=True,
     ),
     Figure(
         "memory", "peak_pss_bytes", "peak memory",
-        "sum of each of the client's processes' peak memory; shared pages count in proportion (PSS), the sample log "
-        "does not count",
+        "peak memory (PSS), summed over the client's processes, without the sample log",
         "bytes", lambda trial: trial.peak_pss_bytes, LESS,
         column=Column("memory", "known"), metric=Metric("peak_memory_bytes"), cost=True, compared=True,
     ),
     Figure(
         "rss", "peak_rss_bytes", "peak RSS",
-        "sum of the peak resident memory of each of the client's processes: shared pages count in each, and the sample "
-        "log counts",
+        "peak resident memory, summed over the client's processes, with the sample log",
         "bytes", lambda trial: trial.peak_rss_bytes, LESS,
         metric=Metric("peak_rss_bytes"),
     ),
     Figure(
         "above_idle", "above_idle_bytes", "memory above idle",
-        "peak memory minus the memory after the warm-up, both with shared pages in proportion (PSS)",
+        "peak memory minus the memory after the warm-up (PSS)",
         "bytes", _above_idle, LESS,
         column=Column("above idle", "large bodies"), cost=True,
     ),

@@ -155,7 +155,7 @@ def shard_part(  # noqa: PLR0913, PLR0917 - a shard's particulars
         errors=counts.errors,
         requests_per_second=counts.succeeded / divisors_of(loaded, outcome, counts).work,
         latency_seconds=latency,
-        connections_opened=None if _hides_connections(planned) else outcome.connections_opened,
+        connections_opened=connections_opened(planned, outcome, counts),
         cpu_seconds=outcome.cpu_seconds,
         peak_pss_bytes=outcome.peak_pss_bytes,
     )
@@ -239,15 +239,20 @@ def judged(begun: Begun, whole: WholeTrial, placement: Placement | None = None) 
     )
 
 
-def _hides_connections(planned: PlannedTrial) -> bool:
-    """Whether nobody can count the connections of the trial's client."""
-    return strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
+def connections_opened(planned: PlannedTrial, outcome: Outcome, counts: RequestCounts) -> int | None:
+    """Return the connections that the client opened, or None if they could not be counted.
+
+    A user's function may use a library that connects outside Python. Its requests then succeed without a connection.
+    """
+    spec = strategies.client_spec(strategies.find(planned.strategy).client)
+    unseen = counts.succeeded > 0 and outcome.connections_in_all == 0
+    return None if spec.quirks.uncounted or unseen else outcome.connections_opened
 
 
 def _judgement(begun: Begun, whole: WholeTrial, placement: Placement | None) -> _Judgement:
     planned, outcome, counts = begun.planned, whole.outcome, whole.requests.counts
     over = divisors_of(whole.loaded, outcome, counts)
-    opened = None if _hides_connections(planned) else outcome.connections_opened
+    opened = connections_opened(planned, outcome, counts)
     waits = link_waits(planned, _traffic(begun.workload, whole, opened, over.work))
     held = in_flight(counts.in_flight_seconds, over.in_flight, whole.servers, over.waits(waits))
     delays = over.delays(counts.delay_seconds)

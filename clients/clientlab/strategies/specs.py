@@ -36,17 +36,15 @@ class Quirks:
 
     opens_ahead: bool = _quirk("may open one more connection while a used one returns to its pool", default=False)
     closes_after_head: bool = _quirk("closes its connection after each HEAD", default=False)
-    resends_after: tuple[str, ...] = _quirk("sends the request once more after the fault", default=())
-    fault_kinds: tuple[tuple[str, str], ...] = _quirk("records the fault as an error of another kind", default=())
-    one_request_per_connection: bool = _quirk("has one request at a time on an HTTP/2 connection", default=False)
+    resends_after: tuple[str, ...] = _quirk("sends the request again after the fault", default=())
+    fault_kinds: tuple[tuple[str, str], ...] = _quirk("reports the fault as another kind of error", default=())
+    one_request_per_connection: bool = _quirk("sends one request at a time per HTTP/2 connection", default=False)
     resumes_tls: bool = _quirk("resumes a TLS session on its next connection", default=False)
-    keep_alive_header: bool = _quirk("sends `Connection: keep-alive`, 24 bytes in each request", default=False)
+    keep_alive_header: bool = _quirk("sends `Connection: keep-alive`, 24 bytes more per request", default=False)
     uncounted: bool = _quirk("hides its connections, which are unknown (–)", default=False)
-    searches_pool: bool = _quirk(
-        "looks at all connections of its pool whenever a request comes or goes: CPU time grows with `-c`", default=False
-    )
-    own_chunk_size: int | None = _quirk("ignores `chunk_size`: bytes of its largest chunk", default=None)
-    late_in_bodies: float = _quirk("notices silence in a body later: seconds after the time limit", default=0.0)
+    searches_pool: bool = _quirk("searches its whole pool for each request: CPU time grows with `-c`", default=False)
+    own_chunk_size: int | None = _quirk("ignores `chunk_size`; bytes of its largest chunk", default=None)
+    late_in_bodies: float = _quirk("seconds after the time limit until it notices silence in a body", default=0.0)
 
 
 @dataclass(frozen=True)

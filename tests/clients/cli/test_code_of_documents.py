@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 from clientlab.conformance.server import counting_server
+from clientlab.experiments.file import read_experiment
 from clientlab.results.document import Run
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.store import Store
@@ -99,6 +100,18 @@ def test_an_experiments_file_may_name_code_and_its_run_is_resumed_with_the_code_
         store.save(run.model_copy(update={"status": "incomplete", "trials": []}))
         said = clientlab("run", "--resume", "a", "-t", "mine.py:X")
     assert said.code == 0, said.err
+
+
+def test_an_experiments_file_names_code_relative_to_its_own_folder(tmp_path):
+    """In arms and in `strategies`, as a client or an executor, with settings."""
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'question = "?"\nstrategies = ["mine.py:X", "urllib3"]\n[workloads.small]\n'
+        '[arms.a]\nstrategy = "requests-session@sub/mine.py:Runs?size=2"\n'
+    )
+    found = read_experiment(path).experiment
+    assert found.strategies == [f"{tmp_path}/mine.py:X", "urllib3"]
+    assert found.arms["a"].strategy == f"requests-session@{tmp_path}/sub/mine.py:Runs?size=2"
 
 
 @pytest.mark.parametrize(("name", "mark"), [("mine.py:X", "mine"), ("of-package", "a_package")])

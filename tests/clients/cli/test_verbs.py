@@ -74,7 +74,7 @@ def test_the_lists_tell_settings_and_quirks(clientlab, monkeypatch):
     row = {"name": "ttl_dns_cache", "type": "number or none", "default": "10", "of": "aiohttp"}
     assert settings["ttl_dns_cache"] == row
     quirks = {row["name"]: row["quirks"] for row in json.loads(clientlab("list", "clients", "--json").out)}
-    assert (quirks["requests-session"], "looks at all connections" in quirks["httpx-async"]) == ("", True)
+    assert (quirks["requests-session"], "searches its whole pool" in quirks["httpx-async"]) == ("", True)
     monkeypatch.setitem(sys.modules, "clientlab.clients.aiohttp_clients", None)
     assert "ttl_dns_cache" not in clientlab("list", "settings").out
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -11,9 +13,11 @@ from clientlab.analysis.latencies import QUANTILES
 from clientlab.results.trial import Quantiles, Slice
 from clientlab.running.quantiles import quantiles_of
 from clientlab.running.request_figures import in_turn, overheads_of, slices_of
+from clientlab.running.trial_result import connections_opened
 from clientlab.samples.log_reader import RECORD, Samples
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
+from clients.documents import a_planned_trial, a_shard_report
 
 THREE_DIGITS = 1.1e-3  # of the value, with the histogram's rounding down to its bucket
 
@@ -181,3 +185,15 @@ def test_requests_in_turn_end_their_own_delay_after_the_one_before(starts, secon
     made, numbers = records(starts, seconds)[::-1], np.arange(len(starts))
     workload = Workload(delay=Delay.parse("10ms"))
     assert in_turn(workload, Samples(made, numbers, {}, {}, {})) == pytest.approx(share)
+
+
+def test_connections_that_nobody_could_count_are_unknown():
+    """A function whose library connects outside Python succeeds without a connection that the lab sees."""
+    planned, succeeded = a_planned_trial(), a_shard_report(a_planned_trial(), 0, 1).counts
+    outcome = a_shard_report(planned, 0, 1).outcome
+    kept = replace(outcome, connections_opened=0)
+    unseen = replace(kept, connections_in_all=0)
+    refused = succeeded.model_copy(update={"errors": {"connect": succeeded.finished}})
+    assert connections_opened(planned, kept, succeeded) == 0
+    assert connections_opened(planned, unseen, succeeded) is None
+    assert connections_opened(planned, unseen, refused) == 0
