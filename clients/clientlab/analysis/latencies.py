@@ -57,11 +57,6 @@ class Latencies:
     answered: Distribution
     recorded: Distribution
 
-    @property
-    def failed_share(self) -> float:
-        """Failed requests among all."""
-        return 1 - self.answered.total / self.recorded.total
-
     def quantiles(self, shares: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """The quantile of each share (0 to 1) of all requests, and whether it is only a lower bound.
 

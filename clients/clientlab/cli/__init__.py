@@ -30,8 +30,8 @@ _OF_EVERYBODY = {
     "conform": "checks",
     "doctor": "checks",
 }
-_OF_A_TEAM = {"serve": "serving", "work": "serving", "up": "serving"}
-_SUBCOMMANDS = _OF_EVERYBODY | _OF_A_TEAM
+_OF_SERVERS = {"up": "serving", "exporter": "serving"}
+_SUBCOMMANDS = _OF_EVERYBODY | _OF_SERVERS
 """Subcommand → the module of this package that defines it."""
 
 
@@ -53,7 +53,7 @@ class _Subcommands(click.Group):
         return next(command for command in defined if command.name == cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, names in (("Commands", _OF_EVERYBODY), ("More than one process or machine", _OF_A_TEAM)):
+        for title, names in (("Commands", _OF_EVERYBODY), ("Servers", _OF_SERVERS)):
             commands = {name: self.get_command(ctx, name) for name in names}
             with formatter.section(title):
                 width = formatter.width - formatter.current_indent - _COLUMN

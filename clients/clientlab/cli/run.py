@@ -38,7 +38,7 @@ _WITH_RESUME = (
     "chart",
     "keep_samples",
     "as_json",
-    "testbed",
+    "cluster",
     "fail_on",
     "whole",
     "html",
@@ -61,6 +61,7 @@ def run(options: RunOptions) -> int:
         permits_public=permits_public,
         keep_samples=options.keep_samples,
         limits=tuple(limits),
+        cluster=options.cluster,
     )
     finished = measured(request, settings, PatientConsole(stderr=True), say, confirm_long_run)
     return _show(options, finished, limits)
@@ -136,7 +137,7 @@ def _target(options: RunOptions) -> Target:
     if options.url is None:
         if options.ca_file is not None:
             raise LabError("--ca-file without --url: the lab's own routes bring their CA; leave it out")
-        return Target(testbed=options.testbed)
+        return Target(testbed="local" if options.cluster is None else "compose")
     for field in ("upstreams", "routes", "delay", "path"):
         if options.has(field):
             option = OPTION_NAMES[field]
@@ -153,7 +154,6 @@ def _resumed_run(options: RunOptions, name: str) -> ResumedRun:
         strategies=options.strategies,
         environments=options.environments or {},
         headers=options.headers or {},
-        testbed=options.testbed,
     )
 
 

@@ -12,7 +12,7 @@ GROUPS = {
         "rate", "find_max", "method", "path", "headers", "body", "payload_size", "connections", "shards", "replay",
     ),
     "Network": ("routes", "bandwidth", "timeout", "ca_file"),
-    "Server": ("upstreams", "testbed"),
+    "Server": ("upstreams", "cluster"),
     "Precision": ("quick", "precision", "pin", "seed"),
     "Output": (
         "whole", "html", "junit", "chart", "as_json", "folder", "name", "fail_on", "resume", "keep_samples",

@@ -164,16 +164,15 @@ class RunOptions:
         tuple[str, ...],
         Option("--upstream", "flask or aiohttp, also as 'flask?workers=4'; repeatable.  [default: aiohttp]"),
     ] = ()
-    testbed: Annotated[
-        Literal["local", "compose"],
+    cluster: Annotated[
+        str | None,
         Option(
-            "--testbed",
-            "Start the upstreams here, or use the Compose stack.",
-            type=click.Choice(["local", "compose"]),
-            envvar="CLIENTLAB_TESTBED",
-            show_default=True,
+            "--cluster",
+            "Measure on the workers of this Dask scheduler (tcp://HOST:8786).",
+            metavar="ADDRESS",
+            envvar="CLIENTLAB_CLUSTER",
         ),
-    ] = "local"
+    ] = None
 
     # Precision
     quick: Annotated[bool, Option("--quick", "Run the short form of the experiment.")] = False

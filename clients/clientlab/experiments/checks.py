@@ -158,32 +158,6 @@ def lack_of_files(arm: Arm, workload: Workload) -> str | None:
     )
 
 
-def check_served(plan: Plan) -> None:
-    """Raises LabError for a plan that workers of the service cannot, or must not, measure.
-
-    A strategy of a file is code: only the command line of `clientlab run`, whose user names the file, runs it. Nothing
-    is loaded to find out. Workers have no environments, no files of requests and no load generators, and do not place
-    the other containers. The service's page and dashboards show no search for the highest rate.
-    """
-    if plan.pin:
-        raise LabError(f"experiment {plan.name!r} pins parts to CPUs; measure it with 'clientlab run'")
-    if plan.find_max is not None:
-        raise LabError(f"experiment {plan.name!r} searches for the highest rate; measure it with 'clientlab run'")
-    for arm in plan.arms:
-        check_no_file(arm.strategy)
-        if arm.environment is not None:
-            message = f"arm {arm.name!r} runs in the environment {arm.environment!r}; measure it with 'clientlab run'"
-            raise LabError(message)
-        if plan.workloads[arm.workload].replay is not None:
-            raise LabError(f"arm {arm.name!r} sends the requests of a file; measure it with 'clientlab run'")
-
-
-def check_no_file(strategy: str) -> None:
-    """Raises LabError for a strategy whose name holds a file."""
-    if strategies.is_of_file(strategy):
-        raise LabError(f"strategy {strategy!r} is code of a file, which the service never runs; use 'clientlab run'")
-
-
 def replacements(experiment: Experiment) -> dict[str, str]:
     """Strategies that are not installed → the strategies that the experiment names instead."""
     return {name: other for name, other in experiment.instead.items() if strategies.unavailable(strategies.find(name))}

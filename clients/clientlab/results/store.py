@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,7 +29,6 @@ from clientlab.results.part import first_problem, shortened
 from clientlab.results.trial import Trial
 
 RUN_FILE = "run.json"
-_LOCK_FILE = ".measuring"
 HOLD_FILE = ".held"
 LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)
 """``last``, or ``last~2``: the run that began two runs before it."""
@@ -105,18 +104,6 @@ class Store:
             return changed, (folder / JOURNAL_FILE).stat().st_size, is_held(folder)
         except FileNotFoundError:
             return changed, 0, is_held(folder)
-
-    @contextlib.contextmanager
-    def alone(self, wait: Callable[[], None]) -> Iterator[None]:
-        """Measure alone: while another process does so with this folder, `wait` is called again and again."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(self.folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            while not _locked(file):
-                wait()
-            yield
-        finally:
-            os.close(file)
 
     @contextlib.contextmanager
     def hold(self, name: str) -> Iterator[None]:

@@ -215,7 +215,6 @@ class Trial(PlannedTrial):
     proxy_use: ServerUse | None = None
     link_use: ServerUse | None = None
     noise: Noise | None = None
-    clock: ClockOffset | None = None  # of its worker; None: the lab's own, or by_shard has those of the workers
     # the parts of a divided trial; its counts, times and histograms are sums, its wall time is that from the first
     # start to the last end
     by_shard: list[Shard] = []

@@ -12,10 +12,12 @@ from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
+from pydantic import ValidationError
 
 from clientlab.analysis.histogram import Floats
 from clientlab.measuring.noise import most_disturbed, over_known
 from clientlab.measuring.outcome import summed
+from clientlab.results.part import first_problem
 from clientlab.results.server_counters import first_of, last_of
 from clientlab.results.shard import RequestCounts, ScheduleCounts, ShardReport, ShardSlices, WholeLoad
 from clientlab.results.trial import OpenLoad, Shard, Slice, Trial
@@ -29,10 +31,10 @@ from clientlab.workload.load import arrivals_of, is_open
 
 
 def merged_trial(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
-    """The trial of the planned one's workload, whose shards have reported. Raises ValidationError.
+    """Return the trial whose shards have all reported, in any order.
 
-    A report for each shard, in any order. The trial has failed if a worker's clock was so wrong that its shard seems to
-    have begun long before or after the others.
+    It has failed if a figure is impossible, or if a worker's clock was so wrong that its shard seems to have begun long
+    before or after the others.
     """
     reports = sorted(reports, key=attrgetter("index"))
     began = [one.outcome.began for one in reports]
@@ -40,6 +42,13 @@ def merged_trial(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
     if begun.deadline_seconds is not None and apart > begun.deadline_seconds:
         why = f"the shards began {apart:,.0f} s apart, and the trial ends after {begun.deadline_seconds:,.0f} s"
         return begun.ended("failed", why)
+    try:
+        return _merged(begun, reports)
+    except ValidationError as error:
+        return begun.ended("failed", f"impossible figure: {first_problem(error)}")
+
+
+def _merged(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
     outcomes = [one.outcome for one in reports]
     # The busiest machine limits the trial. To each shard, the others on its machine are other programs.
     outcome = replace(summed(outcomes), disturbance=most_disturbed([one.disturbance for one in outcomes]))

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -50,35 +49,32 @@ class LabClock:
         return lab_time - self.difference - (0.0 if self.offset is None else self.offset.seconds)
 
 
-class Meeting(Protocol):
-    """Where the shards of a trial wait for each other."""
-
-    def __call__(self) -> float:
-        """Wait until all shards are ready; the agreed start, by the lab's clock (Unix seconds)."""
+_AHEAD_PER_SHARD = 0.01
 
 
 class AgreedStart:
     """The start of a shard on this host, on which all shards agree when each of them is ready.
 
-    `read_clock`: how this machine knows the lab's clock; it is called when all shards are ready.
+    `meet` waits for that, and returns the start by the lab's clock (Unix seconds) with that clock minus this machine's.
+    `shards`: all of the trial, which may share the cores of this machine while they prepare for the start.
     """
 
-    def __init__(self, host: str, meet: Meeting, read_clock: Callable[[], LabClock]) -> None:
+    def __init__(self, host: str, shards: int, meet: Callable[[], tuple[float, ClockOffset | None]]) -> None:
         self.host = host
         self._meet = meet
-        self._read_clock = read_clock
+        self._ahead = START_AHEAD + _AHEAD_PER_SHARD * shards
         self.clock = LabClock()
         self.agreed = 0.0
 
     def meet(self) -> None:
         """Wait until all shards are ready: from then on, the servers have no warm-up to count."""
-        self.agreed = self._meet()
-        self.clock = self._read_clock()
+        self.agreed, offset = self._meet()
+        self.clock = LabClock(offset)
 
     def wait_almost(self) -> float:
         """Return shortly before the start, with its moment: the machine's counters are read then, without the wait."""
         moment = self.clock.monotonic(self.agreed)
-        time.sleep(max(0.0, moment - START_AHEAD - time.perf_counter()))
+        time.sleep(max(0.0, moment - self._ahead - time.perf_counter()))
         return moment
 
 

@@ -8,12 +8,16 @@ from collections.abc import Callable
 
 from rich.console import Console
 
+from clientlab.cluster.measurement import ClusterMeasurement
+from clientlab.cluster.workers import DaskCluster, check_portable, connected
+from clientlab.errors import FieldError
 from clientlab.judging.run_thresholds import check_limits
 from clientlab.reports.progress import LiveBar, PlainLines
 from clientlab.results.document import Placement, Run, Surroundings
 from clientlab.results.plan import Plan
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
+from clientlab.results.target import Target
 from clientlab.running.due import seconds_left, seconds_of
 from clientlab.running.environments import Environments, opened
 from clientlab.running.execute import execute, new_run, resumed, run_name
@@ -44,6 +48,7 @@ def measured(
     with contextlib.ExitStack() as stack:
         plan, servers, stored = _planned(request, settings, store, stack, say)
         servers.check(plan)
+        cluster = _connected(settings, plan, servers.target, stack)
         check_limits(list(settings.limits), plan)
         placement = servers.placement(plan)
         confirm(plan, seconds_of(plan) if stored is None else seconds_left(stored))
@@ -52,15 +57,18 @@ def measured(
         if stored is None:
             store.claim(name)
             stack.enter_context(store.hold(name))
-        if servers.target.testbed == "compose":
-            stack.enter_context(store.alone(_waiting(console)))
+        if cluster is not None:
+            stack.enter_context(cluster.alone(_waiting(console)))
+            where = cluster.surroundings()
+            run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where)
+            measure = ClusterMeasurement(cluster, run)
+            return execute(run, measure, store, _observer(console, stack), whole=plan)
         if placement is not None:
             say(f"pinned: {placement}")
         testbed, links, programs = servers.opened(plan, placement, store.folder / name / "logs", stack)
         try_functions(plan, testbed, environments.interpreters)
         where = _surroundings(plan, programs, environments, placement)
         run = _resumed(stored, where, say) if stored else new_run(name, plan, servers.target, where)
-        observer = stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
         runner = TrialRunner(
             testbed,
             settings.keep_samples,
@@ -68,7 +76,11 @@ def measured(
             links=links,
             placement=placement,
         )
-        return execute(run, runner, store, observer, whole=plan, by_turns=runner.by_turns)
+        return execute(run, runner, store, _observer(console, stack), whole=plan, by_turns=runner.by_turns)
+
+
+def _observer(console: Console, stack: contextlib.ExitStack) -> LiveBar | PlainLines:
+    return stack.enter_context(LiveBar(console)) if console.is_terminal else PlainLines(console)
 
 
 def _planned(
@@ -80,7 +92,17 @@ def _planned(
         return plan_of(request, servers.external, say), servers, None
     stored = stored_run(request, store, stack)
     plan = completed_plan(stored, request)
-    return plan, Servers.of(target_of(stored, request), settings.permits_public), stored
+    return plan, Servers.of(target_of(stored, settings.cluster), settings.permits_public), stored
+
+
+def _connected(settings: RunSettings, plan: Plan, target: Target, stack: contextlib.ExitStack) -> DaskCluster | None:
+    """Connect to the cluster whose workers measure, if there is one. Raise LabError if they cannot measure the plan."""
+    if settings.cluster is None:
+        return None
+    if settings.keep_samples:
+        raise FieldError(["keep_samples"], "samples stay on the workers; leave it out", also=["cluster"])
+    check_portable(plan, target)
+    return stack.enter_context(connected(settings.cluster, plan, target))
 
 
 def _resumed(stored: Run, where: Surroundings, say: Say) -> Run:

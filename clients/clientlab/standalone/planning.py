@@ -103,8 +103,7 @@ def _for_testbed(experiment: Experiment, request: NewRun) -> tuple[Experiment, l
     if request.overrides.link:
         return experiment.without_linked_controls()
     if request.target.testbed == "compose":
-        behind, _, changed = for_stack(experiment)
-        return behind, changed
+        return for_stack(experiment)
     return experiment, []
 
 

@@ -33,25 +33,25 @@ class NewRun:
 class ResumedRun:
     """A stored run to finish, and what its file cannot give: the values of headers, and permission to load code.
 
-    `strategies`, `environments` (name → folder): the code and the environments of the run, named again. `testbed`: the
-    one that the user chose; None: that of the run.
+    `strategies`, `environments` (name → folder): the code and the environments of the run, named again.
     """
 
     name: str
     strategies: tuple[str, ...] = ()
     environments: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    testbed: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
     """How a run is measured, whichever it is.
 
-    `permits_public`: whether load may go to these addresses of the internet.
+    `permits_public`: whether load may go to these addresses of the internet. `cluster`: address of the scheduler whose
+    workers measure; None: this machine measures.
     """
 
     folder: Path
     permits_public: Callable[[Sequence[str]], bool]
     keep_samples: bool = False
     limits: tuple[Threshold, ...] = ()
+    cluster: str | None = None

@@ -33,14 +33,16 @@ def stored_run(request: ResumedRun, store: Store, stack: contextlib.ExitStack) -
     return run
 
 
-def target_of(run: Run, request: ResumedRun) -> Target:
-    """Return what the run is measured against. Raises FieldError for another testbed, or without a target."""
+def target_of(run: Run, cluster: str | None) -> Target:
+    """Return what the run is measured against. Raise FieldError if it is unknown, or needs a cluster or none."""
     if run.target is None:
         message = f"its file does not hold what it measured against; measure anew with {run.experiment.command!r}"
         raise FieldError(["resume"], message, value=run.run)
-    if request.testbed == "compose" and run.target.testbed == "local":
-        message = "the run goes on in its own testbed, local; leave it out, also as a variable"
-        raise FieldError(["testbed"], message, value=request.testbed)
+    if cluster is not None and run.target.testbed == "local":
+        message = "the run was measured on this machine; leave it out, also as a variable"
+        raise FieldError(["cluster"], message, value=cluster)
+    if cluster is None and run.target.testbed == "compose":
+        raise FieldError(["resume"], "the run was measured on a cluster; add `cluster` ADDRESS", value=run.run)
     return run.target
 
 

@@ -143,7 +143,7 @@ def check_plain(names: Iterable[str]) -> None:
     if found := special(names):
         raise LabError(
             f"upstream {found[0]!r}: the containers serve {', '.join(UPSTREAMS)} as they are; "
-            "have servers with settings started by 'clientlab run' with --testbed local"
+            "measure servers with settings on one machine, without --cluster"
         )
 
 
@@ -158,8 +158,8 @@ def link_of_stack(environment: Mapping[str, str]) -> Link | None:
         raise LabError(f"{given}: {error}") from error
 
 
-def for_stack(experiment: Experiment) -> tuple[Experiment, Link | None, list[str]]:
-    """The experiment as the stack measures it, the link that it got from the stack, and what that changed.
+def for_stack(experiment: Experiment) -> tuple[Experiment, list[str]]:
+    """The experiment as the stack measures it, and what that changed.
 
     Control arms behind links of their own are left out. An experiment without links gets that of the stack, if it has
     one. Raises LabError.
@@ -167,8 +167,8 @@ def for_stack(experiment: Experiment) -> tuple[Experiment, Link | None, list[str
     experiment, changed = experiment.without_linked_controls()
     link = None if experiment.has_link else link_of_stack(os.environ)
     if link is None:
-        return experiment, None, changed
-    return experiment.behind(link), link, [*changed, f"link: none → {link}"]
+        return experiment, changed
+    return experiment.behind(link), [*changed, f"link: none → {link}"]
 
 
 def check_link(environment: Mapping[str, str], links: Collection[Link]) -> None:
@@ -178,7 +178,7 @@ def check_link(environment: Mapping[str, str], links: Collection[Link]) -> None:
         has = f"emulates {own}" if own else "has no link"
         raise LabError(
             f"a link of {other}, and the stack {has}; start it with {LINK_RTT} (and {LINK_BANDWIDTH}) "
-            "and --profile link, or measure with --testbed local"
+            "and --profile link, or measure on one machine, without --cluster"
         )
 
 

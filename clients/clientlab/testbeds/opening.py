@@ -15,7 +15,7 @@ from clientlab.results.target import Target
 from clientlab.running.due import most_in_flight
 from clientlab.running.placement import placement_here
 from clientlab.running.testbed import Testbed
-from clientlab.testbeds.compose import ComposeTestbed, check_link, check_plain
+from clientlab.testbeds.compose import check_link, check_plain
 from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.linked import linked
 from clientlab.testbeds.local import LocalTestbed, check_upstreams
@@ -59,8 +59,8 @@ class Servers:
             message = "the lab cannot place a server that it did not start; leave it out"
             raise FieldError(["pin"], message, also=["url"])
         if self.target.testbed == "compose":
-            message = "containers are placed by UPSTREAM_CPUS and CLIENT_CPUS in .env; leave it out"
-            raise FieldError(["pin"], message, also=["testbed"])
+            message = "the lab places no workers (in Compose, UPSTREAM_CPUS and CLIENT_CPUS in .env do); leave it out"
+            raise FieldError(["pin"], message, also=["cluster"])
         return placement_here(proxied=any(arm.route != "direct" for arm in plan.arms))
 
     def opened(
@@ -69,9 +69,6 @@ class Servers:
         """The testbed, also behind each link, which `stack` stops, and how its servers are served. Raises LabError."""
         if self.external is not None:
             return self.external, linked(self.external, plan, logs, stack), {}
-        if self.target.testbed == "compose":
-            compose = ComposeTestbed(os.environ)
-            return compose, compose.links(), compose.programs()
         cpus = placement.upstream if placement else ()
         workers = replace(workers_for(most_in_flight(plan), cpus), **plan.workers)
         routes = {arm.route for arm in plan.arms}

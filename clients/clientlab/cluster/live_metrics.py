@@ -22,7 +22,6 @@ from clientlab.results import labels
 from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.samples.log import ERROR_CODES, process_notes
 from clientlab.samples.log_reader import Flags, LogFollower, NewRecords
-from clientlab.worker.channel import waiting
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload, delay_of
 
@@ -35,8 +34,8 @@ BUCKETS = (
 _KIND_OF = {0: "ok", **{code: kind for kind, code in ERROR_CODES.items()}}
 
 
-class Exporter(Collector):
-    """Collects one trial. A scrape reads what is new in the log, and wakes nothing in the measured processes."""
+class TrialMetrics(Collector):
+    """The metrics of one trial. A scrape reads what is new in the log, and wakes nothing in the measured processes."""
 
     def __init__(self, run: str, experiment: str, planned: PlannedTrial, workload: Workload, folder: Path) -> None:
         """`planned`, `workload`: of a shard, with its own share."""
@@ -105,7 +104,7 @@ class Exporter(Collector):
         with self._lock:
             if self._started is not None and self._ended is None:
                 self._look()
-            families = [waiting(0), *self._of_requests(), *self._of_processes(), *self._of_the_trial()]
+            families = [*self._of_requests(), *self._of_processes(), *self._of_the_trial()]
             families += self._of_the_schedule() if self._schedule is not None else []
         yield from families
 
@@ -261,3 +260,26 @@ def _in_buckets(seconds: Floats, inside: Flags) -> npt.NDArray[np.int64]:
 
 OUTCOMES = ("ok", *KINDS, ERROR_OTHER)
 """All values that the label `outcome` can have."""
+
+
+class LiveMetrics(Collector):
+    """The metrics of the trial that this worker measures or, between two trials, of the one before."""
+
+    def __init__(self) -> None:
+        self._shown: TrialMetrics | None = None
+
+    def show(self, metrics: TrialMetrics) -> None:
+        """Show the metrics of another trial."""
+        self._shown = metrics
+
+    def describe(self) -> list[Metric]:
+        """Name no metric in advance, so that registering collects nothing."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        if self._shown is not None:
+            yield from self._shown.collect()
+
+
+LIVE = LiveMetrics()

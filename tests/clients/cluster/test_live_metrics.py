@@ -8,9 +8,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from clientlab.cluster.live_metrics import BUCKETS, OUTCOMES, TrialMetrics
 from clientlab.results.labels import ARM
 from clientlab.samples.log import SampleLog, begin_schedule
-from clientlab.worker.exporter import BUCKETS, OUTCOMES, Exporter
 from clientlab.workload.delays import Delay
 from clientlab.workload.shard_workload import share_of
 from clientlab.workload.workload import Workload, delay_of
@@ -23,7 +23,7 @@ class Page:
     """An exporter's page, read as Prometheus reads it."""
 
     def __init__(self, folder, workload: Workload) -> None:
-        self.exporter = Exporter(RUN, "small", a_trial(concurrency=4), workload, folder)
+        self.exporter = TrialMetrics(RUN, "small", a_trial(concurrency=4), workload, folder)
         self.registry = CollectorRegistry()
         self.registry.register(self.exporter)
 

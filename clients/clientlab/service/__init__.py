@@ -1,1 +1,0 @@
-"""The lab service: holds the schedule, gives workers their assignments, keeps the runs, shows them."""
