@@ -39,7 +39,7 @@ def dashboard() -> board.Dashboard:
 
 
 def _choices() -> Iterator[board.QueryVariable]:
-    """Yield the choices. The runs are those that workers measure, and those whose files the lab has."""
+    """Yield the choices. The runs are those that workers measure, and those whose files are stored."""
     seen = '__name__=~"clientlab_requests_total|clientlab_(run|present)_rounds"'
     yield variable("experiment", "Experiment", f"label_values({{{seen}}}, experiment)")
     runs = f'label_values({{{seen}, experiment=~"$experiment"}}, run)'

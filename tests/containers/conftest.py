@@ -1,4 +1,4 @@
-"""One lab in containers for all tests of this folder, built once and gone at the end."""
+"""One stack of containers for all tests of this folder, built once and gone at the end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from containers.compose import Project, why_not
 from optional_programs import leave_out
-from running import eventually, free_ports
+from running import free_ports
 
 PORTS = (
-    "GRAFANA_PORT", "LAB_PORT", "PROMETHEUS_PORT", "FLASK_PORT", "AIOHTTP_PORT", "PROXY_FLASK_PORT",
-    "PROXY_AIOHTTP_PORT", "PROXY_FLASK_TLS_PORT", "PROXY_AIOHTTP_TLS_PORT",
+    "GRAFANA_PORT", "PROMETHEUS_PORT", "FLASK_PORT", "AIOHTTP_PORT", "PROXY_FLASK_PORT", "PROXY_AIOHTTP_PORT",
+    "PROXY_FLASK_TLS_PORT", "PROXY_AIOHTTP_TLS_PORT",
 )  # fmt: skip
 
 
@@ -46,52 +46,19 @@ def new_project(engine, tmp_path_factory):  # noqa: ARG001 - needed first
 
     yield make
     for project in made:
-        project.compose("down", "-v", "--timeout", "1", check=False)
+        project.compose("--profile", "link", "down", "-v", "--timeout", "1", check=False)
 
 
 @pytest.fixture(scope="session")
-def finished(new_project):
-    """A lab that has been through the demo's short form: the project and the run's document."""
-    project = new_project(EXPERIMENT="demo", ROUNDS="1")
+def stack(new_project):
+    """A stack whose lab has measured the demo once: `up --wait` returns when everything answers."""
+    project = new_project(RUN="demo --rounds 1 --name first")
     project.up()
-    state = project.idle()
-    return project, project.run(state["run"])
-
-
-@pytest.fixture
-def lab(finished):
-    """That lab with all its containers up and no run in progress."""
-    project, _ = finished
-    project.up()
-    project.idle()
+    assert project.wait("lab") == 0, project.compose("logs", "lab").stdout
     return project
 
 
-FAULTY = """\
-question = "What do errors look like?"
-strategies = ["urllib3"]
-routes = ["proxy"]
-rounds = 1
-[workloads.refused]
-path = "/status/503"
-requests = 100
-rate = 25
-"""
-
-
 @pytest.fixture(scope="session")
-def troubled(finished):
-    """The document of another run of that lab: an open load, all of whose requests were answered with 503.
-
-    All go through the proxy: for 5 s, nothing else is sent, which a panel waits for.
-
-    The lab keeps this experiment: with another one, the next `up` would make it anew, and it would do the demo again.
-    """
-    project, _ = finished
-    project.up()
-    project.idle()
-    project.write("lab", "/results/faulty.toml", FAULTY)
-    project.environment["EXPERIMENT"] = "/results/faulty.toml"
-    project.up("lab")
-    eventually(lambda: project.answers() and project.state()["experiment"] == "faulty", "the run", 60)
-    return project.run(project.idle()["run"])
+def run(stack):
+    """The document of that run."""
+    return stack.document("first")

@@ -23,6 +23,7 @@ ARTICLE = "20240506-070809-article-abcd"
 ELSEWHERE = "20240506-080910-article-abcd"
 SLOWER = "20240506-080911-article-abcd"
 ARRIVALS = "20240506-080912-arrivals-abcd"
+AGAIN = "20240506-091011-demo-abcd"
 MINUTES = 30
 LATER = "2044-05-06T08:09:10+00:00"
 """When the second run of an experiment began: after the first, whenever that was measured."""
@@ -30,35 +31,42 @@ LATER = "2044-05-06T08:09:10+00:00"
 LATEST = "2045-05-06T08:09:10+00:00"
 
 
+FAULTY = """\
+question = "What do errors look like?"
+strategies = ["urllib3"]
+routes = ["proxy"]
+rounds = 1
+[workloads.refused]
+path = "/status/503"
+requests = 100
+rate = 25
+"""
+"""An open load whose requests are all answered with 503. For 4 s, all go through the proxy, which a panel waits for."""
+
+
 @pytest.fixture(scope="session")
-def watched(finished, troubled):
-    """The lab after a run, one with errors, one of open load, and three of an experiment that has claims.
+def watched(stack, run):
+    """The stack after a run, one with errors, one of open load, and three of an experiment that has claims.
 
     Of these three, one is of another machine, and one is surely worse in every figure.
     """
-    project, run = finished
-    project.up()
-    project.idle()
-    for made in (_arrivals(), _article(ARTICLE), _elsewhere(_article(ELSEWHERE)), _slower(_article(SLOWER))):
-        project.write("lab", f"/results/{made.run}/run.json", made.model_dump_json(indent=1))
-        seen = f'clientlab_run_wall_seconds{{run="{made.run}"}}'
-        eventually(lambda seen=seen: project.prometheus(seen), "the run in Prometheus", 30)
-    both = {"baseline": run["run"], "runs": f"{run['run']}|{troubled['run']}"}
+    stack.write("lab", "/results/faulty.toml", FAULTY)
+    stack.lab("run", "/results/faulty.toml", "--name", "faulty", check=False)  # a failed trial: exit code 3
+    again = json.dumps(run | {"run": AGAIN, "created": LATER})
+    made = (_arrivals(), _article(ARTICLE), _elsewhere(_article(ELSEWHERE)), _slower(_article(SLOWER)))
+    for name, text in ((AGAIN, again), *((one.run, one.model_dump_json(indent=1)) for one in made)):
+        stack.write("lab", f"/results/{name}/run.json", text)
+    for name in (AGAIN, *(one.run for one in made)):
+        seen = f'clientlab_run_wall_seconds{{run="{name}"}}'
+        eventually(lambda seen=seen: stack.prometheus(seen), "the run in Prometheus", 30)
+    both = {"baseline": "first", "runs": "first|faulty"}
     everything = dict.fromkeys(("strategy", "upstream", "route", "link"), ".*")
-    runs = {"demo": run["run"], "faulty": troubled["run"], "article": ARTICLE, "arrivals": ARRIVALS}
+    runs = {"demo": "first", "faulty": "faulty", "article": ARTICLE, "arrivals": ARRIVALS}
     choices = [{**both, **everything, "experiment": name, "run": found} for name, found in runs.items()]
     unlike = {"baseline": ARTICLE, "runs": f"{ARTICLE}|{ELSEWHERE}"}
     worse = {"baseline": ARTICLE, "runs": f"{ARTICLE}|{SLOWER}"}
-    alike = {"baseline": run["run"], "runs": f"{run['run']}|{_again(project, run)}"}
-    return project, [*choices, choices[2] | unlike, choices[2] | worse, choices[0] | alike]
-
-
-def _again(project, run) -> str:
-    """The name of a second run, like the first in all but its name and its start."""
-    name = f"20240506-091011-{run['experiment']['name']}-abcd"
-    project.write("lab", f"/results/{name}/run.json", json.dumps(run | {"run": name, "created": LATER}))
-    eventually(lambda: project.prometheus(f'clientlab_run_wall_seconds{{run="{name}"}}'), "it in Prometheus", 30)
-    return name
+    alike = {"baseline": "first", "runs": f"first|{AGAIN}"}
+    return stack, [*choices, choices[2] | unlike, choices[2] | worse, choices[0] | alike]
 
 
 def _elsewhere(run):

@@ -1,7 +1,8 @@
-"""The lab in containers, on a real engine: the demo runs, Prometheus counts it, and nothing is left."""
+"""The stack on a real engine: the demo runs, Prometheus counts it, and nothing is left."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
@@ -11,43 +12,67 @@ from running import eventually
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]  # waits are bounded by 300 s; the first test builds images
 
 
-def test_the_short_demo_runs_to_its_end(finished):
-    """All twelve arms were measured, each by the container of its strategy."""
-    _, run = finished
-    assert len({trial["arm"] for trial in run["trials"]}) == 12
+def test_the_demo_runs_to_its_end_and_prints_its_table(stack, run):
+    """All twelve arms were measured, each on the worker of its strategy."""
     assert {trial["arm"]: trial["reason"] for trial in run["trials"] if trial["status"] != "done"} == {}
-    assert run["status"] == "done"
+    assert len({trial["arm"] for trial in run["trials"]}) == 12
+    printed = stack.compose("logs", "--no-log-prefix", "lab").stdout
+    assert "req/s" in printed
+    assert "httpx-async@workers" in printed
 
 
-def test_prometheus_has_counted_every_request_of_the_run_file(finished):
-    """To the request, by arm and outcome: the last values of each trial were scraped before they vanished."""
-    project, run = finished
-    expression = f'sum by (arm, outcome) (max_over_time(clientlab_requests_total{{run="{run["run"]}"}}[1h]))'
+def test_prometheus_has_counted_the_requests_of_the_run_file(stack, run):
+    """To the request, by arm and outcome, for the last trial of each worker: its page shows that one still."""
+    last = {trial["strategy"]: trial for trial in run["trials"]}.values()
+    expected = {(trial["arm"], "ok"): trial["requests"] - sum(trial["errors"].values()) for trial in last}
+    expected |= {(trial["arm"], kind): count for trial in last for kind, count in trial["errors"].items()}
+    arms = {trial["arm"] for trial in last}
 
     def counted() -> dict[tuple[str, str], int]:
-        rows = [(row["metric"], int(row["value"][1])) for row in project.prometheus(expression)]
-        return {(labels["arm"], labels["outcome"]): count for labels, count in rows if count}
+        rows = stack.prometheus('sum by (arm, outcome) (clientlab_requests_total{run="first"})')
+        found = {(row["metric"]["arm"], row["metric"]["outcome"]): int(row["value"][1]) for row in rows}
+        return {key: count for key, count in found.items() if count and key[0] in arms}
 
-    expected = {(trial["arm"], "ok"): trial["requests"] - sum(trial["errors"].values()) for trial in run["trials"]}
-    expected |= {(trial["arm"], kind): count for trial in run["trials"] for kind, count in trial["errors"].items()}
-    # The last trial's result is known to the lab a moment before its last values are scraped.
     eventually(lambda: counted() == expected, f"{expected}, not {counted()}")
 
 
-def test_everything_is_scraped(lab):
-    """Each worker, both upstreams, the proxy, the lab and Prometheus itself."""
-    workers = len([name for name in lab.compose("ps", "--services").stdout.split() if name.startswith("client")])
-    eventually(lambda: {target["health"] for target in lab.targets()} == {"up"}, "every target up")
-    jobs = [target["labels"]["job"] for target in lab.targets()]
+def test_everything_is_scraped(stack):
+    """Each worker, both upstreams, the proxy, the exporter and Prometheus itself."""
+    eventually(lambda: {target["health"] for target in stack.targets()} == {"up"}, "every target up")
+    jobs = [target["labels"]["job"] for target in stack.targets()]
     assert {job: jobs.count(job) for job in set(jobs)} == {
-        "clients": workers, "upstreams": 2, "proxy": 1, "lab": 1, "prometheus": 1,
+        "clients": 9, "upstreams": 2, "proxy": 1, "exporter": 1, "prometheus": 1,
     }  # fmt: skip
+
+
+def test_a_run_of_its_own_prints_its_table(stack):
+    """`docker compose run lab run …` measures on the same workers, and `report last` shows it once more."""
+    stack.lab("run", "-t", "urllib3", "-n", "50", "--rounds", "1", "--route", "proxy-tls", "--name", "second")
+    assert [(trial["status"], trial["requests"]) for trial in stack.document("second")["trials"]] == [("done", 50)]
+    assert "urllib3" in stack.lab("report", "second")
+
+
+def test_only_the_lab_and_its_workers_reach_the_scheduler(stack):
+    """Neither this machine, nor upstreams, proxy or Prometheus: they share no network with it."""
+    services = json.loads(stack.compose("--profile", "link", "config", "--format", "json").stdout)["services"]
+    beside = {name for name, service in services.items() if "control" in service["networks"]}
+    assert beside == {"scheduler", "lab", *(name for name in services if name.startswith("client"))}
+    assert "ports" not in services["scheduler"]
+    (network,) = json.loads(subprocess.check_output(["docker", "inspect", stack.container("scheduler")]))[0][
+        "NetworkSettings"
+    ]["Networks"].values()
+    code = f"import socket; socket.create_connection(({network['IPAddress']!r}, 8786), 3)"
+    reach = {
+        name: stack.compose("exec", "-T", name, "python3", "-c", code, check=False).returncode == 0
+        for name in ("flask", "exporter", "client")
+    }
+    assert reach == {"flask": False, "exporter": False, "client": True}
 
 
 def test_down_leaves_nothing(new_project):
     """No container, no volume, no network."""
     project = new_project()
-    project.up("lab", "prometheus", "client")
+    project.up("scheduler", "exporter", "prometheus")
     project.compose("down", "-v", "--timeout", "1")
     for kind in ("ps -a", "volume ls", "network ls"):
         words = ["docker", *kind.split(), "-q", "--filter", f"label=com.docker.compose.project={project.name}"]

@@ -16,10 +16,10 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from grafana_foundation_sdk.models.prometheus import Dataquery
 from prometheus_client import Metric
 
+from clientlab.cluster import run_metrics
+from clientlab.cluster.live_metrics import BUCKETS, TrialMetrics
 from clientlab.results.figures import EXPORTED
 from clientlab.results.labels import ARM
-from clientlab.service import run_metrics
-from clientlab.worker.exporter import BUCKETS, Exporter
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_trial
@@ -87,7 +87,7 @@ def test_no_quantile_is_averaged_and_no_run_mixed_with_another(name):
 
 
 def exported() -> set[str]:
-    """The names of all metrics that workers, lab and upstreams export, and those that rules record."""
+    """The names of all metrics that workers, the exporter and upstreams export, and those that rules record."""
     ours = [run_metrics.schedule(), *run_metrics.families().values(), *UpstreamCollector(Book(), "", "").collect()]
     names = {metric.name + ("_total" if metric.type == "counter" else "") for metric in [*ours, *of_a_worker()]}
     return names | {rule["record"] for rule in rules()}
@@ -96,10 +96,11 @@ def exported() -> set[str]:
 def of_a_worker() -> list[Metric]:
     """The metrics of a trial with a delay, under an open load: a worker has no others."""
     with tempfile.TemporaryDirectory() as folder:
-        exporter = Exporter("run", "experiment", a_trial(), Workload(delay=Delay.parse("1ms"), rate=1), Path(folder))
-        exporter.started()
-        exporter.ended()
-        return list(exporter.collect())
+        workload = Workload(delay=Delay.parse("1ms"), rate=1)
+        metrics = TrialMetrics("run", "experiment", a_trial(), workload, Path(folder))
+        metrics.started()
+        metrics.ended()
+        return list(metrics.collect())
 
 
 def test_every_metric_and_label_exists():
