@@ -21,17 +21,13 @@ def pod_specs(overlay: str) -> dict[str, dict]:
     words = ["kubectl", "kustomize", str(ROOT / "deploy" / "kubernetes" / overlay)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     objects = list(yaml.safe_load_all(done.stdout))
-    return {
-        one["metadata"]["name"]: one["spec"]["template"]["spec"]
-        for one in objects
-        if one["kind"] in {"Deployment", "StatefulSet"}
-    }
+    return {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"}
 
 
 def test_no_pod_can_do_more_than_it_needs():
     """No root, no capability, nothing writable but volumes, no token of the API."""
-    found = pod_specs("monitoring")
-    assert set(found) == {"flask", "aiohttp", "proxy", "lab", "worker", "prometheus", "grafana"}
+    found = pod_specs("") | pod_specs("monitoring")
+    assert set(found) == {"flask", "aiohttp", "proxy", "scheduler", "worker", "lab", "prometheus", "grafana"}
     for name, spec in found.items():
         (container,) = spec["containers"]
         assert spec["securityContext"]["runAsNonRoot"], name
@@ -43,9 +39,9 @@ def test_no_pod_can_do_more_than_it_needs():
 
 
 def test_what_is_measured_has_guaranteed_resources():
-    """Equal requests and limits, of whole CPUs. The demo, for small clusters, has no limit of CPU."""
+    """Equal requests and limits, of whole CPUs. The version for small clusters has no limit of CPU."""
     for name in ("flask", "aiohttp", "proxy", "worker"):
         resources = pod_specs("base")[name]["containers"][0]["resources"]
         assert resources["requests"] == resources["limits"], name
         assert str(resources["requests"]["cpu"]).isdigit(), name
-        assert set(pod_specs("demo")[name]["containers"][0]["resources"]["limits"]) == {"memory"}, name
+        assert set(pod_specs("")[name]["containers"][0]["resources"]["limits"]) == {"memory"}, name
