@@ -11,7 +11,7 @@ from threading import Thread
 from typing import Any
 
 from clientlab.clients.client_interface import Budget
-from clientlab.conformance.tls import CA_FILE
+from clientlab.conformance.server import CA_FILE
 from clientlab.errors import kind_of
 from clientlab.strategies import CLIENTS, load
 from clientlab.workload.making import requests_of

@@ -1,306 +1,191 @@
-"""The scenarios of faults, of a server and of connecting: each has one error kind for every strategy.
-
-No request is sent again.
-"""
+"""Faults of a server and of connecting: each has one error kind for every strategy, and no request is sent again."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from clientlab.conformance.evidence import Evidence, measure, serve, speaks_http2
-from clientlab.conformance.same_work import method
-from clientlab.conformance.scenario import ITS_KIND, TRIAL_FAILED, CannotProvoke, Check, Scenario
-from clientlab.conformance.server import PATIENCE, Last, Reset, Seen, ServerAnswer, Stall, ok
+from clientlab.conformance import results, server
+from clientlab.conformance.results import CheckResult, check
+from clientlab.conformance.server import PATIENCE, CountingServer, Last, Reset, Seen, ServerAnswer, Stall, ok
+from clientlab.conformance.trials import Evidence, measure, serve, speaks_http2
 from clientlab.measuring.trial_handle import TrialStalled
-from clientlab.strategies import Strategy, client_spec, executor_spec
+from clientlab.strategies import Strategy, executor_spec
 from clientlab.workload.workload import Workload
 
-TIMEOUT = 0.5
-REQUEST_LIMIT = PATIENCE + 5.0
-"""Seconds: a client without a time limit waits as long as the server is silent; one that sends again takes longer."""
-
-SLACK = 2.0
-"""Seconds after the time limit from which a client is late; far more than a busy machine needs."""
-
+SLACK = 2.0  # seconds after the time limit from which a client is late; far more than a busy machine needs
+_TIMEOUT, _CONNECT_TIMEOUT = 0.5, 1.5
 _CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-_AWAY = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
 
 
-@dataclass(frozen=True)
-class ServerFault:
-    """One fault of a server, and its error kind; ``none`` for an answer that is no error."""
+class Fault(NamedTuple):
+    """One fault of a server, and the kind of error that it is; ``none`` for an answer that is no error."""
 
     name: str
     answer: ServerAnswer
     kind: str
 
 
-_USED = "used connection"
-"""The start of the names of faults that must meet the connection of the request before."""
-
-GOOD = ServerFault("a good answer after a fault", ok(), "none")
-
+GOOD = Fault("a good answer after a fault", ok(), "none")
 FAULTS = (
-    ServerFault("closed before an answer", None, "reset"),
-    ServerFault("reset before an answer", Reset(), "reset"),
-    ServerFault("used connection closed", None, "reset"),
-    ServerFault("used connection reset", Reset(), "reset"),
-    ServerFault("reset in the body", Reset(ok()[:-5]), "reset"),
-    ServerFault("no answer", Stall(), "timeout-read"),
-    ServerFault("silence in the headers", Stall(ok()[:40]), "timeout-read"),
-    ServerFault("silence in the body", Stall(ok()[:-5]), "timeout-read"),
-    ServerFault("truncated body", Last(ok()[:-5]), "protocol"),
-    ServerFault("truncated chunk", Last(_CHUNKED + b"10\r\nabc"), "protocol"),
-    ServerFault("malformed chunk", Last(_CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n"), "protocol"),
-    ServerFault("malformed status line", b"\x00\xff\xfe this is\r\nnot HTTP\r\n\r\n", "protocol"),
-    ServerFault("answer 404", ok(status="404 Not Found"), "status-4xx"),
-    ServerFault("answer 503", ok(status="503 Service Unavailable"), "status-5xx"),
-    ServerFault("redirect", _AWAY, "none"),
+    Fault("closed before an answer", None, "reset"),
+    Fault("reset before an answer", Reset(), "reset"),
+    Fault("used connection closed", None, "reset"),
+    Fault("used connection reset", Reset(), "reset"),
+    Fault("reset in the body", Reset(ok()[:-5]), "reset"),
+    Fault("no answer", Stall(), "timeout-read"),
+    Fault("silence in the headers", Stall(ok()[:40]), "timeout-read"),
+    Fault("silence in the body", Stall(ok()[:-5]), "timeout-read"),
+    Fault("truncated body", Last(ok()[:-5]), "protocol"),
+    Fault("truncated chunk", Last(_CHUNKED + b"10\r\nabc"), "protocol"),
+    Fault("malformed chunk", Last(_CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n"), "protocol"),
+    Fault("malformed status line", b"\x00\xff\xfe this is\r\nnot HTTP\r\n\r\n", "protocol"),
+    Fault("answer 404", ok(status="404 Not Found"), "status-4xx"),
+    Fault("answer 503", ok(status="503 Service Unavailable"), "status-5xx"),
+    Fault("redirect", b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", "none"),
 )
-
-_OVER_HTTP2 = (
-    "no answer", "silence in the body", "truncated body", "truncated chunk", "malformed chunk", "answer 404",
-    "answer 503", "redirect",
-)  # fmt: skip
-"""Faults that Caddy passes on. For the others it answers 502 itself, or sends the request again."""
+_OVER_HTTP2 = {"no answer", "silence in the body", "truncated body", "answer 404", "answer 503", "redirect"}
+"""Faults that HTTP/2 has too."""
 
 
-@dataclass(frozen=True)
-class Script:
-    """Faults in turn, each after a good answer unless it must meet a new connection. The last answer is good."""
-
-    parts: tuple[ServerFault, ...]
-
-    def scenario(self, name: str, fits: Callable[[Strategy], bool]) -> Scenario[Evidence]:
-        """One trial with all faults, and the checks of each."""
-        faults = [part for part in self.parts if part is not GOOD]
-        checks: dict[str, Check[Evidence]] = {
-            **{fault.name: partial(self._made_of, fault) for fault in faults},
-            "goes on after a fault": self._goes_on,
-            "nothing sent again": self._sent_once,
-            "redirect not followed": _not_followed,
-            "method GET": method,
-            "time limit kept": self._in_time,
-        }
-        return Scenario(name, self._do, checks, fits, self._kind)
-
-    def _do(self, strategy: Strategy) -> Evidence:
-        """The trial. If silence makes it fail, it is done again without: the other faults show what the client does."""
-        try:
-            return self._with_silence(strategy)
-        except TrialStalled as failure:
-            return replace(serve(strategy, self._workload(), self._answer_at_once), stalled=str(failure))
-
-    def _workload(self) -> Workload:
-        return Workload(
-            path="/{k}", requests=len(self.parts), concurrency=1, warmup=0, timeout=TIMEOUT, request_limit=REQUEST_LIMIT
-        )
-
-    def _with_silence(self, strategy: Strategy) -> Evidence:
-        workload = self._workload()
-        found = serve(strategy, workload, self._answer)
-        # A machine that is busy elsewhere makes a time-out of any answer, and a client that opens connections ahead
-        # takes a new one. A client that always takes too long, or keeps no connection, does so again.
-        again = self._late(found) or self._not_kept(found)
-        return serve(strategy, workload, self._answer) if again else found
-
-    def _late(self, found: Evidence) -> bool:
-        return any(
-            found.kind(number).startswith("timeout")
-            for number, part in enumerate(self.parts)
-            if not part.kind.startswith("timeout")
-        )
-
-    def _not_kept(self, found: Evidence) -> bool:
-        return any(_kept(number, found) for number, part in enumerate(self.parts) if part.name.startswith(_USED))
-
-    def _answer(self, seen: Seen) -> ServerAnswer:
-        number = seen.target.removeprefix("/")
-        return self.parts[int(number)].answer if number.isdigit() else ok()
-
-    def _answer_at_once(self, seen: Seen) -> ServerAnswer:
-        answer = self._answer(seen)
-        return ok() if isinstance(answer, Stall) else answer
-
-    def _number(self, name: str) -> int:
-        return [part.name for part in self.parts].index(name)
-
-    def _made_of(self, fault: ServerFault, found: Evidence) -> str:
-        number = self._number(fault.name)
-        if found.stalled and isinstance(fault.answer, Stall):
-            return f"{TRIAL_FAILED}{found.stalled}"
-        if fault.name.startswith(_USED) and (broken := _kept(number, found)):
-            return broken
-        kinds = dict(client_spec(found.strategy.client).quirks.fault_kinds)
-        return of_kind(number, kinds.get(fault.name, fault.kind), found)
-
-    def _goes_on(self, found: Evidence) -> str:
-        for number, part in enumerate(self.parts):
-            if part is GOOD and (broken := of_kind(number, "none", found)):
-                before = repr(self.parts[number - 1].name) if number else "none"
-                return f"the request after {before}: {broken}"
-        return ""
-
-    def _sent_once(self, found: Evidence) -> str:
-        count = Counter(seen.target for seen in found.server.seen)
-        twice = [target for target, times in count.items() if times > 1]
-        permitted = client_spec(found.strategy.client).quirks.resends_after
-        faults = [self.parts[int(target.removeprefix("/"))].name for target in twice if target[1:].isdigit()]
-        faults = [fault for fault in faults if fault not in permitted]
-        if not faults:
-            return ""
-        reached = f"{count.total()} requests reached the server for {found.requests}"
-        return f"{reached}: some were sent again, after: {', '.join(faults)}"
-
-    def _in_time(self, found: Evidence) -> str:
-        if found.stalled:
-            return f"{TRIAL_FAILED}{found.stalled}"
-        for number, part in enumerate(self.parts):
-            seconds = found.server.let_go.get(f"/{number}")
-            if isinstance(part.answer, Stall) and (seconds is None or seconds > TIMEOUT + SLACK):
-                how = "was not sent" if seconds is None else f"was waited for {seconds:.1f} s"
-                return f"the time limit is {TIMEOUT:g} s; {part.name!r} {how}"
-        return ""
-
-    def _kind(self, found: Evidence, check: str) -> str | None:
-        part = next((part for part in self.parts if part.name == check), None)
-        if part is None or (found.stalled and isinstance(part.answer, Stall)):
-            return None
-        return found.kind(self._number(check))
+def server_faults(strategy: Strategy) -> Iterator[CheckResult]:
+    """Check all faults in one trial. The first two meet new connections, the others follow a good answer."""
+    http2 = speaks_http2(strategy)
+    known = [fault for fault in FAULTS if not http2 or fault.name in _OVER_HTTP2]
+    new = 0 if http2 else 2
+    parts = [*known[:new], *(part for fault in known[new:] for part in (GOOD, fault)), GOOD]
+    found, stalled = _do(strategy, parts)
+    kinds = {fault.name: fault.kind for fault in parts} | dict(found.client.quirks.fault_kinds)
+    spoiled, silent = "", stalled
+    for number, fault in enumerate(parts):
+        message, cause, kind = found.fault(number, kinds[fault.name])
+        if fault is GOOD:
+            spoiled = spoiled or (message and f"the request after {parts[number - 1].name!r}: {message}")
+            continue
+        if isinstance(fault.answer, Stall):
+            seconds = found.server.let_go.get(f"/{number}", PATIENCE)
+            if not silent and seconds > _TIMEOUT + SLACK:
+                silent = f"the time limit is {_TIMEOUT:g} s; {fault.name!r} was waited for {seconds:.1f} s"
+            message, cause = stalled or message, cause and results.NO_TIME_LIMIT
+        elif not _kept(number, fault, found):
+            message, cause = "a new connection was opened after a good answer, where one is kept", results.NOT_KEPT
+        yield CheckResult(fault.name, message, cause, kind)
+    yield check("goes on after a fault", not spoiled, spoiled, results.SPOILED)
+    count = Counter(seen.target for seen in found.server.seen)
+    twice = [fault.name for number, fault in enumerate(parts) if count[f"/{number}"] > 1]
+    again = [name for name in twice if name not in found.client.quirks.resends_after]
+    message = f"{count.total()} requests reached the server for {len(parts)}: sent again after {', '.join(again)}"
+    yield check("nothing sent again", not again, message, results.RETRIES)
+    yield check("redirect not followed", not count["/elsewhere"], "the redirect was followed", results.REDIRECTS)
+    others = {seen.method for seen in found.server.seen} - {"GET"}
+    message = f"the method is GET, and {', '.join(others)} reached the server"
+    yield check("method GET", not others, message, results.METHOD)
+    yield check("time limit kept", not silent, silent, results.NO_TIME_LIMIT)
 
 
-def of_kind(number: int, expected: str, found: Evidence) -> str:
-    """Empty if request `number` was recorded with the kind, else what was recorded. ``none``: no error."""
-    if number not in found.samples.numbers:
-        return "it was not recorded"
-    kind = found.kind(number)
-    if kind == expected:
-        return ""
-    own = list(found.kinds.values()).count(kind) == 1  # of a kind's errors the first message is kept
-    told = f" ({found.samples.examples[kind]})" if own else ""
-    return f"{ITS_KIND}{expected}, and it is recorded as {kind}{told}"
-
-
-def _not_followed(found: Evidence) -> str:
-    return "the redirect was followed" if any(seen.target == "/elsewhere" for seen in found.server.seen) else ""
-
-
-def _kept(number: int, found: Evidence) -> str:
-    """Empty if a request met the connection of the one before it, or if the strategy need not."""
-    # Only strategies that send one request after the other on kept connections must.
-    if found.strategy.policy == "per call" or executor_spec(found.strategy.executor).concurrent:
-        return ""
-    on = {seen.target: seen.connection for seen in reversed(found.server.seen)}
-    if on.get(f"/{number}") == on.get(f"/{number - 1}"):
-        return ""
-    return "a new connection was opened after a good answer, where one is kept"
-
-
-def _after_good(faults: Iterable[ServerFault]) -> tuple[ServerFault, ...]:
-    """Each fault after a good answer, so that it meets a used connection and a spoiled connection is found."""
-    return (*(part for fault in faults for part in (GOOD, fault)), GOOD)
-
-
-SCENARIO = Script((*FAULTS[:2], *_after_good(FAULTS[2:]))).scenario(
-    "faults", lambda strategy: not speaks_http2(strategy)
-)
-OVER_HTTP2 = Script(_after_good(fault for fault in FAULTS if fault.name in _OVER_HTTP2)).scenario(
-    "faults over HTTP/2", speaks_http2
-)
-
-
-CONNECT_TIMEOUT = 1.5
-_REFUSED = "connection refused"
-_UNANSWERED = "connecting not answered"
-_LOOK = 0.05
-_FILLING = 4  # connections; a queue of length 0 holds one or two
-
-
-@contextlib.contextmanager
-def refusing() -> Iterator[int]:
-    """A port of loopback without a listener, reserved while the context is open."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
-
-
-@contextlib.contextmanager
-def unanswering() -> Iterator[int]:
-    """A port of loopback whose queue is full: Linux does not answer further attempts.
-
-    Raises CannotProvoke where the system accepts or refuses them all the same.
-    """
-    with socket.socket() as listener, contextlib.ExitStack() as stack:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(_FILLING):
-            filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                filler.connect(listener.getsockname())
-        if _answers(listener.getsockname()):
-            raise CannotProvoke("this system answers an attempt to connect to a full queue")
-        yield listener.getsockname()[1]
-
-
-def _answers(address: tuple[str, int]) -> bool:
-    with socket.socket() as attempt:
-        attempt.settimeout(_LOOK)
-        try:
-            attempt.connect(address)
-        except TimeoutError:
-            return False
-        except OSError:
-            return True
-    return True
-
-
-def _do(port: Callable[[], contextlib.AbstractContextManager[int]]) -> Callable[[Strategy], Evidence]:
-    def do(strategy: Strategy) -> Evidence:
-        with port() as number:
-            workload = Workload(requests=1, concurrency=1, warmup=0, timeout=CONNECT_TIMEOUT)
-            scheme = "https" if speaks_http2(strategy) else "http"
-            return measure(strategy, workload, f"{scheme}://127.0.0.1:{number}")
-
-    return do
-
-
-def _kind(found: Evidence, check: str) -> str | None:
-    return found.kind(0) if check in {_REFUSED, _UNANSWERED} else None
-
-
-def _in_time(found: Evidence) -> str:
-    longest = max(found.samples.records["seconds"].tolist(), default=0.0)
-    return (
-        ""
-        if longest < CONNECT_TIMEOUT + SLACK
-        else f"the time limit is {CONNECT_TIMEOUT:g} s; connecting took {longest:.1f} s"
+def _do(strategy: Strategy, parts: Sequence[Fault]) -> tuple[Evidence, str]:
+    """Send a request for each part. If silence stalls the trial, return why, and repeat it without silence."""
+    limit = PATIENCE + 5  # without a time limit, one request takes as long as the server is silent; a retry, longer
+    workload = Workload(
+        path="/{k}", requests=len(parts), concurrency=1, warmup=0, timeout=_TIMEOUT, request_limit=limit
     )
 
+    def answer(seen: Seen) -> ServerAnswer:
+        number = seen.target.removeprefix("/")
+        return parts[int(number)].answer if number.isdigit() else ok()
 
-def _not_opened(found: Evidence) -> str:
+    def answer_at_once(seen: Seen) -> ServerAnswer:
+        return ok() if isinstance(found := answer(seen), Stall) else found
+
+    try:
+        found = serve(strategy, workload, answer)
+        # On a busy machine any answer can come too late, and a client that opens connections ahead may take a new one.
+        # A client that is always too slow, or keeps no connection, fails again.
+        if any(
+            (found.kinds.get(number, "").startswith("timeout") and not fault.kind.startswith("timeout"))
+            or not _kept(number, fault, found)
+            for number, fault in enumerate(parts)
+        ):
+            found = serve(strategy, workload, answer)
+    except TrialStalled as failure:
+        return serve(strategy, workload, answer_at_once), f"the trial failed: {failure}"
+    return found, ""
+
+
+def _kept(number: int, fault: Fault, found: Evidence) -> bool:
+    """Return whether a fault met the connection of the request before it, if it must."""
+    # Only strategies that send one request after the other on kept connections must keep it.
+    needless = found.strategy.policy == "per call" or executor_spec(found.strategy.executor).concurrent
+    on = {seen.target: seen.connection for seen in reversed(found.server.seen)}
+    return needless or not fault.name.startswith("used") or on.get(f"/{number}") == on.get(f"/{number - 1}")
+
+
+def certificates(strategy: Strategy) -> Iterator[CheckResult]:
+    """Check TLS. The first connection meets a certificate of another CA, the second one for another name."""
+    version = "h2" if speaks_http2(strategy) else "http/1.1"
+    other_ca, other_name, sound = (
+        server.server_context(name, version) for name in (server.OTHER_CA, server.OTHER_NAME, server.SOUND)
+    )
+    workload = Workload(path="/item/{k}", method="DELETE", requests=6, concurrency=1, warmup=0)
+    with server.counting_server(tls=[other_ca, other_name, *[sound] * 8]) as target:  # some open one ahead
+        found = measure(strategy, workload, target)
+    taken = [context in target.spoken_to for context in (other_ca, other_name)]
+    cause = results.UNVERIFIED if taken[0] else results.ANY_NAME if taken[1] else None
+    message = "bytes were sent to a server with a certificate "
+    yield check("certificate of another CA", not taken[0], message + "that another CA has signed", cause)
+    yield check("certificate of another name", not taken[1], message + "for another name", cause)
+    kinds = Counter(found.kinds.values())
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
+    message = f"two certificates do not fit, which are two errors of kind tls; recorded are: {told}"
+    likely = cause or (results.UNTRUSTED if not target.seen else results.ERRORS if kinds else results.SWALLOWED)
+    yield check("certificates verified", kinds == {"tls": 2}, message, likely, next(iter(kinds), "none"))
+    arrived = {(seen.method, seen.target) for seen in target.seen}
+    methods = {method for method, _ in arrived}
+    right = len(arrived) == len(target.seen) == 4 and methods == {"DELETE"}
+    message = f"4 requests (DELETE) are to reach the server over TLS; {len(target.seen)} did: {methods}"
+    likely = results.METHOD if methods - {"DELETE"} else cause or results.UNTRUSTED
+    yield check("requests over TLS", right, message, likely)
+    by_lab, accepted = found.outcome.connections_begun, target.accepted
+    message = f"the lab counted {by_lab} connections over TLS, the server {accepted}"
+    yield check("connections over TLS counted", by_lab == accepted, message, results.COUNTS)
+
+
+def refused(strategy: Strategy) -> Iterator[CheckResult]:
+    """Check that a refused connection is an error, and counted as begun but not as opened."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        found = _connect(strategy, held)
+    yield CheckResult("connection refused", *found.fault(0, "connect"))
     begun, opened = found.outcome.connections_begun, found.outcome.connections_opened
-    if begun == 0 and client_spec(found.strategy.client).url_only:
-        return ""  # the function's library connects outside Python
-    if (begun, opened) == (1, 0):
-        return ""
-    return f"one connection is to be begun, and none opened; the lab counted {begun} begun and {opened} opened"
+    right = (begun, opened) == (1, 0) or (begun == 0 and found.client.url_only)  # it connects outside Python
+    message = f"one connection is to be begun, and none opened; the lab counted {begun} begun and {opened} opened"
+    cause = results.ERRORS if begun == opened == 1 else results.COUNTS
+    yield check("refused connection not opened", right, message, cause)
 
 
-REFUSED = Scenario(
-    "refused",
-    _do(refusing),
-    {_REFUSED: partial(of_kind, 0, "connect"), "refused connection not opened": _not_opened},
-    kind=_kind,
-)
-UNANSWERED = Scenario(
-    "unanswered",
-    _do(unanswering),
-    {_UNANSWERED: partial(of_kind, 0, "timeout-connect"), "time limit of connecting": _in_time},
-    kind=_kind,
-)
+def unanswered(strategy: Strategy) -> Iterator[CheckResult]:
+    """Check the time limit of connecting to a port whose queue is full: Linux does not answer further attempts."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as stack:
+        for _ in range(4):  # a queue of length 0 holds one or two
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        probe = stack.enter_context(socket.socket())
+        probe.settimeout(0.05)
+        if probe.connect_ex(listener.getsockname()) != errno.EWOULDBLOCK:
+            yield CheckResult("connecting not answered", unchecked="this system does not leave connections unanswered")
+            return
+        found = _connect(strategy, listener)
+    yield CheckResult("connecting not answered", *found.fault(0, "timeout-connect"))
+    took = max(found.samples.records["seconds"].tolist(), default=0.0)
+    message = f"the time limit is {_CONNECT_TIMEOUT:g} s; connecting took {took:.1f} s"
+    yield check("time limit of connecting", took < _CONNECT_TIMEOUT + SLACK, message, results.NO_TIME_LIMIT)
+
+
+def _connect(strategy: Strategy, listener: socket.socket) -> Evidence:
+    target = CountingServer("https" if speaks_http2(strategy) else "http", listener.getsockname()[1])
+    return measure(strategy, Workload(requests=1, concurrency=1, warmup=0, timeout=_CONNECT_TIMEOUT), target)

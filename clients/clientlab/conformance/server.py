@@ -1,240 +1,260 @@
-"""A server on raw sockets that shares no code with the lab. It records each request as it came."""
+"""An independent server for HTTP/1.1, HTTP/2 and TLS, with faults. It shares no code with the lab.
+
+It records each request as it arrives. Answers are the raw bytes of HTTP/1.1; over HTTP/2 they are sent as frames.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
 import socket
+import ssl
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import BinaryIO
+from asyncio import StreamReader, StreamWriter
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
 
-@contextlib.contextmanager
-def accepting(take: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A free port of loopback. `take` is called with each connection, one after the other."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
+_CERTIFICATES = Path(__file__).with_name("certificates")  # valid until 2120; the keys of the CAs were deleted
+CA_FILE = str(_CERTIFICATES / "ca.pem")
+SOUND, OTHER_NAME, OTHER_CA = "server", "other-name", "other-ca"
+"""A server's certificates: a correct one, one for another name, one of a CA that no client trusts."""
 
-    def accept() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return  # closed below
-            take(connection)
-
-    thread = threading.Thread(target=accept, daemon=True)
-    thread.start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
-
-
+_PSEUDO_HEADERS = (":method", ":path", ":authority", ":scheme")
 PATIENCE = 10.0
-"""Seconds that the server waits for a client to close a silent connection."""
+"""Seconds that the server waits for a client to give up on an answer that stalls."""
+
+
+def server_context(certificate: str = SOUND, version: str = "http/1.1") -> ssl.SSLContext:
+    """Return the TLS context of a server with this certificate that speaks `version`: ``http/1.1`` or ``h2``."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_CERTIFICATES / f"{certificate}.pem")
+    context.set_alpn_protocols([version])
+    return context
 
 
 class Last(bytes):
-    """An answer after which the server closes the connection, whatever the headers state."""
-
-    __slots__ = ()
+    """An answer after which the server closes the connection. Over HTTP/2, an incomplete one resets the stream."""
 
 
 class Reset(Last):
     """An answer after which the server resets the connection (RST)."""
 
-    __slots__ = ()
-
 
 class Stall(Last):
-    """The start of an answer. Nothing follows until the client closes the connection."""
-
-    __slots__ = ()
+    """The start of an answer. Nothing follows until the client gives up, or for `PATIENCE`."""
 
 
-@dataclass(frozen=True)
-class Endless:
-    """The start of an answer, then `block` again and again, every `pause` seconds, until the client closes.
-
-    The server gives up after `PATIENCE`.
-    """
-
-    start: bytes
-    block: bytes
-    pause: float = 0.0
-
-
-ServerAnswer = bytes | Endless | None
-"""The raw bytes to send back; None closes the connection without an answer."""
+ServerAnswer = bytes | Iterator[bytes] | None
+"""The bytes to send. An iterator is sent block by block (HTTP/1.1 only). None closes the connection."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One request, as received."""
+    """One request, as received. `connection`: the number of its connection, from 1."""
 
     method: str
     target: str
     headers: dict[str, str]
     body: bytes
+    version: str
     connection: int
+
+
+def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
+    """Return a whole answer after which the connection stays open."""
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+Respond = Callable[[Seen], ServerAnswer]
 
 
 @dataclass
 class CountingServer:
-    """What the server has received so far.
+    """What a server has received so far. It holds each request for `hold` seconds, and then asks `respond`.
 
-    `connections`: those that a request came on, `accepted`: all. `in_flight`: requests read and not yet answered,
-    `most_in_flight`: at once. `let_go`: for each target whose answer stalled or had no end, the seconds from its
-    request to the client's closing of the connection.
+    `accepted` counts all connections, `connections` those on which the client sent something; `spoken_to` has their TLS
+    contexts. `in_flight`: requests that are not answered yet, `most_in_flight`: the most at once. `let_go`: seconds
+    until the client gave up a stalled answer, by target.
     """
 
-    port: int = 0
+    scheme: str
+    port: int
+    respond: Respond = lambda _: ok()
+    hold: float = 0.0
     connections: int = 0
     accepted: int = 0
     in_flight: int = 0
     most_in_flight: int = 0
     seen: list[Seen] = field(default_factory=list)
     let_go: dict[str, float] = field(default_factory=dict)
+    spoken_to: set[ssl.SSLContext | None] = field(default_factory=set)
+    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1000))  # `respond` may block
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def reset(self) -> None:
-        """Forget everything except requests in flight."""
+        """Forget the requests and connections so far, except for requests in flight."""
         self.connections = self.accepted = self.most_in_flight = 0
-        self.seen = []
-        self.let_go = {}
+        self.seen, self.let_go = [], {}
+
+    async def serve(self, connection: socket.socket, context: ssl.SSLContext | None) -> None:
+        """Serve a connection until either side closes it."""
+        self.accepted += 1
+        loop, reader = asyncio.get_running_loop(), StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        with contextlib.suppress(OSError, EOFError):  # closed by the client, or its handshake failed
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=context)
+            with contextlib.closing(StreamWriter(transport, protocol, reader, loop)) as writer:
+                first = await reader.readexactly(1)
+                self.spoken_to.add(context)
+                self.connections += 1
+                tls = writer.get_extra_info("ssl_object")
+                http2 = tls is not None and tls.selected_alpn_protocol() == "h2"
+                await (self._serve_http2 if http2 else self._serve_http1)(first, reader, writer, self.connections)
+
+    async def _answer(self, seen: Seen) -> ServerAnswer:
+        """Record a request and return its answer."""
+        self.seen.append(seen)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        await asyncio.sleep(self.hold)  # the server's work, not a wait for a condition
+        answer = await asyncio.get_running_loop().run_in_executor(self._threads, self.respond, seen)
+        self.in_flight -= 1  # before the answer is sent: the client may send its next request at once
+        return answer
+
+    async def _serve_http1(self, first: bytes, reader: StreamReader, writer: StreamWriter, number: int) -> None:
+        while line := first + await reader.readline():
+            first, seen = b"", await _read(line, reader, number)
+            began, answer = time.monotonic(), await self._answer(seen)
+            for block in answer if isinstance(answer, Iterator) else [answer or b""]:
+                writer.write(block)
+                await writer.drain()
+            if isinstance(answer, Stall):
+                with contextlib.suppress(OSError):  # reset by the client, or out of patience
+                    await asyncio.wait_for(reader.read(), PATIENCE)
+                self.let_go[seen.target] = time.monotonic() - began
+            if isinstance(answer, Reset):
+                linger = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            if isinstance(answer, Last) or not isinstance(answer, bytes):
+                return
+
+    async def _serve_http2(self, first: bytes, reader: StreamReader, writer: StreamWriter, number: int) -> None:
+        http2 = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+        http2.initiate_connection()
+        requests: dict[int, Seen] = {}
+        given_up: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
+        tasks = []
+        try:
+            while block := first + await reader.read(1 << 16):
+                first = b""
+                for event in http2.receive_data(block):
+                    if isinstance(event, RequestReceived):
+                        headers = {str(name): str(value) for name, value in event.headers}
+                        method, target, headers["host"], _ = map(headers.pop, _PSEUDO_HEADERS)
+                        requests[event.stream_id] = Seen(method, target, headers, b"", "HTTP/2", number)
+                    elif isinstance(event, DataReceived):
+                        begun = requests[event.stream_id]
+                        requests[event.stream_id] = replace(begun, body=begun.body + event.data)
+                        http2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                    elif isinstance(event, StreamEnded):
+                        words = event.stream_id, requests.pop(event.stream_id), given_up[event.stream_id]
+                        tasks.append(asyncio.create_task(self._respond(*words, http2, writer)))
+                    elif isinstance(event, StreamReset):
+                        given_up[event.stream_id].set()
+                writer.write(http2.data_to_send())
+        finally:
+            for one in given_up.values():
+                one.set()
+
+    async def _respond(
+        self, stream: int, seen: Seen, given_up: asyncio.Event, http2: H2Connection, writer: StreamWriter
+    ) -> None:
+        """Answer a request over HTTP/2. `given_up`: the client has reset the stream or closed the connection."""
+        began, answer = time.monotonic(), await self._answer(seen)
+        if not isinstance(answer, bytes) or isinstance(answer, Reset):
+            writer.close()
+        elif not given_up.is_set():
+            _send(answer, stream, seen.method, http2)
+            writer.write(http2.data_to_send())
+        if isinstance(answer, Stall):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(given_up.wait(), PATIENCE)
+            self.let_go[seen.target] = time.monotonic() - began
+            if not given_up.is_set():
+                writer.close()
 
 
-def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
-    """A whole answer after which the connection stays open."""
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+def _send(answer: bytes, stream: int, method: str, http2: H2Connection) -> None:
+    """Send an answer as frames. Its body must fit into the client's window (64 KiB)."""
+    head, complete, body = answer.partition(b"\r\n\r\n")
+    if not complete:
+        return
+    status, *lines = head.decode("latin-1").split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines if not line.startswith("Connection"))
+    if headers.pop("Transfer-Encoding", None):
+        whole, body = body.endswith(b"0\r\n\r\n"), b"".join(body.split(b"\r\n")[1::2])
+    else:
+        whole = method == "HEAD" or len(body) == int(headers["Content-Length"])
+    http2.send_headers(stream, [(":status", status.split()[1]), *headers.items()])
+    for at in range(0, len(body), http2.max_outbound_frame_size):
+        http2.send_data(stream, body[at : at + http2.max_outbound_frame_size])
+    if whole:
+        http2.end_stream(stream)
+    elif not isinstance(answer, Stall):
+        http2.reset_stream(stream, ErrorCodes.INTERNAL_ERROR)
+
+
+async def _read(line: bytes, reader: StreamReader, connection: int) -> Seen:
+    """Read the rest of a request after its first line."""
+    method, target, version = line.decode("latin-1").split()
+    headers: dict[str, str] = {}
+    while (header := await reader.readline()) not in {b"\r\n", b""}:
+        name, value = (part.strip() for part in header.decode("latin-1").split(":", 1))
+        headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        while size := int((await reader.readline()).split(b";")[0], 16):
+            body += await reader.readexactly(size)
+            await reader.readline()
+        await reader.readline()
+    return Seen(method, target, headers, body, version, connection)
 
 
 @contextlib.contextmanager
 def counting_server(
-    answer: Callable[[Seen], ServerAnswer] = lambda _: ok(),
-    hold: float = 0.0,
+    answer: Respond = lambda _: ok(), hold: float = 0.0, tls: Sequence[ssl.SSLContext] = ()
 ) -> Iterator[CountingServer]:
-    """A server on a free port of loopback that holds each request for `hold` seconds and then answers."""
-    state = CountingServer()
-    service = _Service(state, answer, hold)
-    try:
-        with accepting(service.take) as state.port:
-            yield state
-    finally:
-        service.close()
+    """Run a server on a free port of loopback. With `tls`, its connections use these contexts in turn."""
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
+        listener.setblocking(False)
+        server = CountingServer("https" if tls else "http", listener.getsockname()[1], answer, hold)
 
+        async def accept() -> None:
+            loop, tasks = asyncio.get_running_loop(), []
+            with contextlib.suppress(OSError):  # shut down below
+                for context in itertools.cycle(tls or [None]):
+                    connection, _ = await loop.sock_accept(listener)
+                    tasks.append(loop.create_task(server.serve(connection, context)))
 
-class _Service:
-    def __init__(self, state: CountingServer, answer: Callable[[Seen], ServerAnswer], hold: float) -> None:
-        self._state = state
-        self._answer = answer
-        self._hold = hold
-        self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
-
-    def take(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with self._lock:
-            self._state.accepted += 1
-            self._open.add(connection)
-        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
-
-    def close(self) -> None:
-        with self._lock:
-            for connection in self._open:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-
-    def _serve(self, connection: socket.socket) -> None:
-        with contextlib.suppress(ConnectionError), connection:
-            self._converse(connection)
-        with self._lock:
-            self._open.discard(connection)
-
-    def _converse(self, connection: socket.socket) -> None:
-        """Answer the requests of a connection until either side closes it."""
-        number = None
-        with connection.makefile("rb") as stream:
-            while (request := _read(stream)) is not None:
-                if number is None:
-                    with self._lock:
-                        self._state.connections += 1
-                        number = self._state.connections
-                seen, began = Seen(*request, connection=number), time.monotonic()
-                answer = self._note(seen)
-                if isinstance(answer, Endless):
-                    _pour(connection, answer)
-                elif isinstance(answer, Stall):
-                    _stall(connection, answer)
-                elif answer is not None:
-                    connection.sendall(answer)
-                if isinstance(answer, Stall | Endless):
-                    self._state.let_go[seen.target] = time.monotonic() - began
-                if isinstance(answer, Reset):
-                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                if answer is None or isinstance(answer, Last | Endless):
-                    break
-
-    def _note(self, seen: Seen) -> ServerAnswer:
-        with self._lock:
-            self._state.seen.append(seen)
-            self._state.in_flight += 1
-            self._state.most_in_flight = max(self._state.most_in_flight, self._state.in_flight)
-        if self._hold:
-            time.sleep(self._hold)  # the server's work, not a wait for a condition
-        answer = self._answer(seen)
-        with self._lock:
-            # Before the answer is out: the client may send its next at once.
-            self._state.in_flight -= 1
-        return answer
-
-
-def _pour(connection: socket.socket, answer: Endless) -> None:
-    """Send an answer without an end until the client closes the connection, or for `PATIENCE`."""
-    connection.settimeout(PATIENCE)
-    until = time.monotonic() + PATIENCE
-    with contextlib.suppress(OSError):  # closed by the client, or out of patience
-        connection.sendall(answer.start)
-        while time.monotonic() < until:
-            connection.sendall(answer.block)
-            time.sleep(answer.pause)
-
-
-def _stall(connection: socket.socket, answer: bytes) -> None:
-    """Send the start of an answer, and wait until the client closes the connection, or for `PATIENCE`."""
-    connection.settimeout(PATIENCE)
-    with contextlib.suppress(OSError):  # reset by the client, or out of patience
-        connection.sendall(answer)
-        while connection.recv(65536):
-            continue
-
-
-def _read(stream: BinaryIO) -> tuple[str, str, dict[str, str], bytes] | None:
-    line = stream.readline()
-    if not line:
-        return None
-    method, target, _ = line.decode("latin-1").split(" ", 2)
-    headers: dict[str, str] = {}
-    while (header := stream.readline()) not in (b"\r\n", b""):
-        name, value = (part.strip() for part in header.decode("latin-1").split(":", 1))
-        known = headers.get(name.lower())
-        headers[name.lower()] = value if known is None else f"{known}, {value}"  # as RFC 9110 joins repeated ones
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        return method, target, headers, b"".join(_chunks(stream))
-    return method, target, headers, stream.read(int(headers.get("content-length", 0)))
-
-
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    while size := int(stream.readline().split(b";")[0], 16):
-        yield stream.read(size)
-        stream.readline()
-    stream.readline()
+        thread = threading.Thread(target=lambda: asyncio.run(accept()), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()

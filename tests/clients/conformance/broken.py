@@ -57,6 +57,14 @@ class LosesHeaders(Urllib3Pool):
         return super().send(Request(request.method, request.url, {}, request.body))
 
 
+class Decompresses(Urllib3Pool):
+    """Asks for compressed answers."""
+
+    def send(self, request):
+        headers = {**request.headers, "accept-encoding": "gzip"}
+        return super().send(Request(request.method, request.url, headers, request.body))
+
+
 class ChangesBody(Urllib3Pool):
     """Another body than that asked for."""
 
