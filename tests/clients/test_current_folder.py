@@ -63,7 +63,6 @@ def test_every_start_of_a_python_is_isolated():
     }
     assert found == {
         "child_processes.py",  # adds -P
-        "cli/serving.py",  # the program of a command that child_processes.py makes
         "measuring/trial_handle.py",  # adds -P
         "running/environments.py",  # names the Python that uv is to take, and uv's own place
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.conformance.same_work import Gate
+from clientlab.conformance.load import Gate
 from clientlab.conformance.server import counting_server, ok
 from clientlab.workload.workload import Workload
 from clients.measured import measure

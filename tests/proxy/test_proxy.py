@@ -129,13 +129,6 @@ def test_a_drip_is_not_held_back(routed: Routed) -> None:
         assert response.read() == b"*"
 
 
-def test_a_stream_stays_chunked(routed: Routed) -> None:
-    """A chunked response is chunked behind the proxy too, and whole."""
-    response = routed.site.ask("/stream/100000?chunk=1000")
-    assert response.headers["Transfer-Encoding"] == "chunked"
-    assert len(response.body) == 100_000
-
-
 @pytest.mark.parametrize("http2", [False, True])
 def test_sites_with_tls_speak_the_version_that_is_asked_for(routed: Routed, *, http2: bool) -> None:
     """HTTP/1.1 or HTTP/2, with a certificate of the proxy's own CA for each of its names."""

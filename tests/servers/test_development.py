@@ -34,14 +34,6 @@ def test_the_contract_holds(server: Server) -> None:
     assert server.ask("/bytes/100000", "HEAD").headers["Content-Length"] == "100000"
 
 
-def test_connections_are_counted(server: Server) -> None:
-    """Five connections with one request each are five, and scrapes none."""
-    before = server.metric("mockupstream_connections_accepted_total")
-    for _ in range(5):
-        server.ask("/")
-    assert server.metric("mockupstream_connections_accepted_total") == before + 5
-
-
 def test_connections_persist_in_aiohttp_alone(server: Server) -> None:
     """The server of aiohttp keeps connections, that of Flask closes each: published comparisons rest on it."""
     before = server.metrics()

@@ -64,21 +64,19 @@ def test_a_ratio_on_the_limit_of_its_band_is_called_inside_in_half_of_5_of_100_r
     assert held(found, 1.2) == pytest.approx(0.95, abs=chance(0.05))
 
 
-@pytest.mark.parametrize("rounds", [6])
-def test_arms_that_vary_alike_are_called_different_in_one_of_twenty_runs_at_most(rounds):
+def test_arms_that_vary_alike_are_called_different_in_one_of_twenty_runs_at_most():
     """In fewer where the pace of the rounds, which both arms share, varies more than they do."""
-    found = judged(spread, 2, rounds)
+    found = judged(spread, 2, 6)
     assert held(found, 1) >= 0.95 - chance(0.05)
     assert share(found, "supported") + share(found, "contradicted") <= 0.05 + chance(0.05)
 
 
-@pytest.mark.parametrize(("places", "rounds"), [(3, 3)])
-def test_a_flat_sweep_has_its_optimum_inside_in_half_of_5_of_100_runs_at_most(places, rounds):
+def test_a_flat_sweep_has_its_optimum_inside_in_half_of_5_of_100_runs_at_most():
     """In far fewer, for it has to be less than both ends; and at an end as seldom.
 
     The interval shown holds the truth, 1, in 95 % or more whichever places come out as the least and the better end.
     """
-    found = judged(lambda *series: inside(series), places, rounds)
+    found = judged(lambda *series: inside(series), 3, 3)
     assert share(found, "supported") <= 0.025 + chance(0.025)
     assert share(found, "contradicted") <= 0.025 + chance(0.025)
     assert held(found, 1) >= 0.95 - chance(0.05)

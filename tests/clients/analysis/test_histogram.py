@@ -30,8 +30,3 @@ def test_shares_between_edges_add_up_to_what_lies_between_them():
     """Of all latencies, those beyond the edges included."""
     found = stored([0.001] * 6 + [0.01] * 3 + [1.0])
     assert found.shares(np.array([0.0005, 0.005, 0.05])).tolist() == [0.6, 0.3]
-
-
-def test_the_unit_is_the_one_stored():
-    """A histogram in another unit than nanoseconds is read in the unit that it stores."""
-    assert stored([0.002], 1e-6).seconds.tolist() == pytest.approx([2.0], rel=WIDTH)

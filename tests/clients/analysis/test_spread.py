@@ -48,14 +48,6 @@ def test_outlying_rounds_do_not_mislead_it(name, rounds):
     assert truth < 1.5
 
 
-def test_what_a_round_does_to_both_is_accounted_for():
-    """The same with a pace of each round that both arms share."""
-    draw = np.random.default_rng(18)
-    pace, x, y = draw.normal(size=(3, SIMULATIONS, 10))
-    _, low, high = spread_interval(pace + x, pace + y)
-    assert np.mean((low <= 1) & (high >= 1)) >= LEAST
-
-
 def test_few_rounds_have_no_interval_and_one_has_no_spread():
     """Nor has an arm that does not vary, or hardly ever does."""
     these, those = {1: 1.0, 2: 2.0, 3: 4.0}, {1: 1.0, 2: 1.5, 3: 2.25}
@@ -65,11 +57,3 @@ def test_few_rounds_have_no_interval_and_one_has_no_spread():
     assert spread_ratio(these, dict.fromkeys(these, 1.0)) is None
     step = dict(enumerate([1.0, 1.0, 1.0, 1.0, 2.0, 2.0]))
     assert spread_ratio(dict(enumerate(np.arange(1.0, 7.0))), step).interval is None
-
-
-def test_the_scale_of_an_arm_is_not_its_spread():
-    """Twice as slow throughout is as steady."""
-    draw = np.random.default_rng(19)
-    figures = dict(enumerate(draw.lognormal(0, 0.2, 8)))
-    ratio = spread_ratio({number: 2 * value for number, value in figures.items()}, figures)
-    assert ratio.value == pytest.approx(1)

@@ -5,11 +5,13 @@ The sampling error of a share near 95 % is 0.5 % in 2,000 simulations. `scripts/
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from benchmarks.simulated_runs import MODELS, until_precise
 
-from clientlab.analysis.typical import expected_width, typical, typical_interval
+from clientlab.analysis.typical import expected_width, t_quantile, typical, typical_interval
 
 RUNS = 2000
 LEAST = 0.93
@@ -29,11 +31,10 @@ def test_the_interval_holds_the_typical_ratio_in_93_of_100_runs(model, rounds):
     assert np.mean((low <= 0) & (high >= 0)) >= LEAST
 
 
-@pytest.mark.parametrize("precision", [0.03])
 @pytest.mark.parametrize("model", MODELS)
-def test_runs_that_end_with_a_precision_have_it_as_often(model, precision):
+def test_runs_that_end_with_a_precision_have_it_as_often(model):
     """They look after each round, and end at an interval that is narrow by chance."""
-    low, high = until_precise(gaps(model, 40, 103), precision)
+    low, high = until_precise(gaps(model, 40, 103), 0.03)
     assert np.mean((low <= 0) & (high >= 0)) >= LEAST
 
 
@@ -63,3 +64,13 @@ def test_the_expected_width_is_that_of_normal_values(rounds):
     """Half of it, to a tenth: it says how many rounds a claim needs."""
     low, high = typical_interval(np.random.default_rng(5).normal(size=(RUNS, rounds)), 0.95)
     assert np.mean(high - low) / 2 == pytest.approx(expected_width(rounds, 0.95), rel=0.15)
+
+
+@pytest.mark.parametrize("degrees", [1.4, 7.77, 900.5])
+def test_quantiles_of_students_t_leave_the_share_above_them(degrees):
+    """The density, summed by the trapezoidal rule, has the probability's share below the quantile."""
+    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
+    for probability in (0.9, 0.95, 0.975, 0.99, 0.995):
+        t = np.linspace(0, float(t_quantile(degrees, probability)), 200_001)
+        below = scale * np.trapezoid((1 + t**2 / degrees) ** (-(degrees + 1) / 2), t)
+        assert 0.5 + below == pytest.approx(probability, abs=1e-7)

@@ -67,12 +67,6 @@ def _tail(n: int, m: int, statistic: int) -> float:
     return sum(ways) / math.comb(n + m, n)
 
 
-@pytest.mark.parametrize(("rounds", "critical"), [((5, 5), 2), ((8, 8), 13), ((10, 15), 39), ((20, 20), 127)])
-def test_the_tails_of_these_tests_are_those_of_published_tables(rounds, critical):
-    """Critical values of U at 5 % on two sides: Siegel (1956), Nonparametric Statistics, table K."""
-    assert _tail(*rounds, critical) <= 0.025 < _tail(*rounds, critical + 1)
-
-
 @pytest.mark.parametrize("spreads", [(0.05, 0.05), (0.02, 0.1)])
 @pytest.mark.parametrize("rounds", [(5, 5), (6, 15)])
 def test_the_interval_holds_the_truth_in_95_of_100_runs(rounds, spreads):
@@ -80,13 +74,6 @@ def test_the_interval_holds_the_truth_in_95_of_100_runs(rounds, spreads):
     value, reach = welch(*drawn(17, rounds, spreads, truth=1.3))
     held = np.abs(value - np.log(1.3)) <= reach
     assert 0.93 <= held.mean() <= 0.97
-
-
-@pytest.mark.parametrize("rounds", [(3, 3), (3, 20), (5, 5), (20, 20)])
-def test_equal_runs_are_called_different_in_one_of_twenty_at_most(rounds):
-    """Within the chance of 2,000 simulations (three standard errors: 1.5 %); also where few rounds meet many."""
-    value, reach = welch(*drawn(23, rounds, (0.1, 0.1)))
-    assert (np.abs(value) > reach).mean() <= 0.05 + 0.015
 
 
 @pytest.mark.parametrize("rounds", [(5, 5), (4, 8), (20, 20)])

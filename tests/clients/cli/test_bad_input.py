@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import socket
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from clientlab.cli.run import confirm_long_run, permits_public
-from clientlab.conformance.tls import tls_relay
+from clientlab.conformance.server import counting_server
 from clientlab.results.target import Target
 from clients.documents import a_run, a_trial
 from tls_servers import Authority
@@ -64,11 +63,18 @@ WRONG_WORDS = [
     ((*RUN, "--upstream", "fask"), ["'fask'", "flask"]),
     ((*RUN, "--upstream", "flask?worker=4"), ["flask?worker=4", "'worker'"]),
     ((*RUN, "--delay", "uniform:2s"), ["'--delay'", "'uniform:2s'"]),
-    ((*RUN, "--testbed", "cluster"), ["'--testbed'", "'cluster'"]),
+    ((*RUN, "--cluster", "here"), ["--cluster here"]),
+    ((*RUN, "--cluster", "tcp://127.0.0.1:1", "--keep-samples"), ["--keep-samples", "--cluster"]),
     ((*RUN, "--url", "127.0.0.1:8000"), ["--url '127.0.0.1:8000'"]),
     ((*RUN, "--url", HERE, "--delay", "1s"), ["--url", "--delay"]),
     ((*RUN, "--ca-file", "ca.pem", "--url", "https://127.0.0.1:1/"), ["--ca-file", "ca.pem"]),
     (("run", "-t", "pycurl-h2"), ["'pycurl-h2'", "direct"]),
+    ((*RUN, "--rtt", "20s"), ["'--rtt'"]),
+    ((*RUN, "--bandwidth", "1tbit"), ["'--bandwidth'"]),
+    (("run", "keepalive", "--rtt", "1ms,2ms"), ["'keepalive'"]),
+    # environments
+    ((*RUN, "--env", "old"), ["'old'"]),
+    (("run", "keepalive", "--env", "a=x", "--env", "b=y"), ["'keepalive'"]),
     # rounds, limits and results
     ((*RUN, "--rounds", "0"), ["--rounds 0"]),
     ((*RUN, "-d", "2s", "--budget", "1s"), ["--budget 1"]),
@@ -89,8 +95,6 @@ WRONG_WORDS = [
     (("runs", "nonsense"), ["'nonsense'"]),
     (("list", "nonsense"), ["'nonsense'"]),
     (("up", "--flask-port", "99999"), ["'--flask-port'"]),
-    (("serve", "--experiment", "nonsense"), ["'nonsense'"]),
-    (("work",), ["--strategy"]),
     (("nonsense",), ["'nonsense'"]),
 ]  # fmt: skip
 
@@ -122,12 +126,12 @@ def test_an_upstream_that_does_not_answer_is_refused(clientlab):
 
 
 @pytest.mark.real
-def test_a_server_whose_certificate_is_not_trusted_is_refused(clientlab, server, tmp_path):
+def test_a_server_whose_certificate_is_not_trusted_is_refused(clientlab, tmp_path):
     """With the option that names its CA; a file that holds none is refused as well."""
     (tmp_path / "none.pem").write_text("nothing\n")
-    with tls_relay(server.port, [Authority(tmp_path / "tls").context("127.0.0.1")]) as relay:
-        refused(clientlab(*RUN, "--url", relay.url), "certificate verify failed", "--ca-file")
-        refused(clientlab(*RUN, "--url", relay.url, "--ca-file", "none.pem"), "--ca-file", "none.pem")
+    with counting_server(tls=[Authority(tmp_path / "tls").context("127.0.0.1")]) as server:
+        refused(clientlab(*RUN, "--url", server.url), "certificate verify failed", "--ca-file")
+        refused(clientlab(*RUN, "--url", server.url, "--ca-file", "none.pem"), "--ca-file", "none.pem")
     assert server.seen == []
 
 
@@ -142,6 +146,7 @@ MINE = 'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\n'
         (f"{MINE}timeout = '0s'", ["-n", "5"], ["mine.toml: line 4: workloads.w.timeout"]),
         (f"{MINE}timeout = '0s'", ["--timeout", "5s", "-n", "0"], ["clientlab: -n 0"]),
         (f"{MINE}payload_size = 5", ["--body", "x"], ["clientlab: --body and --payload-size"]),
+        (f"{MINE}rtt = ['1ms', '2ms']", ["--rtt", "1ms"], ["--rtt"]),
     ],
 )
 def test_a_mistake_is_named_where_it_was_made(text, options, names, clientlab, tmp_path):
@@ -156,26 +161,6 @@ def test_a_results_folder_that_is_a_file_is_refused(clientlab, tmp_path):
     refused(clientlab(*RUN, "--out", "taken"), "'--out'")
 
 
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        (lambda text: text[:-100], "cut short"),
-        (lambda text: text.replace('"format":1', '"format":7'), "format 7"),
-        (lambda _: "{}", "format None"),
-        (lambda text: text.replace('"status":"done"', '"status":"x"'), "status"),
-    ],
-    ids=["truncated", "too new", "foreign", "damaged"],
-)
-def test_a_run_file_that_cannot_be_read_is_refused(change, name, clientlab, results):
-    """With the file and what is wrong in it."""
-    run = a_run(a_trial())
-    results.claim(run.run)
-    results.save(run)
-    text = json.dumps(json.loads(run.model_dump_json()), separators=(",", ":"))
-    results.find(run.run).write_text(change(text))
-    refused(clientlab("report", "last"), "run.json", name)
-
-
 def test_a_run_file_does_not_permit_load_to_the_internet(clientlab, results, monkeypatch):
     """Only the variable does, or an answer at a terminal."""
     monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: 1)  # nothing leaves this machine
@@ -187,6 +172,26 @@ def test_a_run_file_does_not_permit_load_to_the_internet(clientlab, results, mon
     refused(clientlab("run", "--resume", "last"), "93.184.215.14", "CLIENTLAB_PUBLIC=1")
     monkeypatch.setenv("CLIENTLAB_PUBLIC", "1")
     refused(clientlab("run", "--resume", "last"), "nothing listens at 93.184.215.14:80")
+
+
+def test_a_run_whose_file_lacks_its_target_is_refused_and_can_be_read(clientlab, results):
+    """It is shown as any other run. To go on, it is measured anew."""
+    run = a_run(a_trial(), rounds=2, command="clientlab run -t urllib3")
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete", "target": None}))
+    refused(clientlab("run", "--resume", run.run), "'clientlab run -t urllib3'")
+    assert clientlab("report", run.run).code == 0
+
+
+def test_a_run_of_this_machine_does_not_go_on_on_a_cluster(clientlab, results, monkeypatch):
+    """Neither by the option nor by the variable: its rounds would have other servers."""
+    run = a_run(a_trial(), rounds=2)
+    results.claim(run.run)
+    results.save(run.model_copy(update={"status": "incomplete"}))
+    address = "tcp://127.0.0.1:1"
+    refused(clientlab("run", "--resume", run.run, "--cluster", address), f"--cluster {address}")
+    monkeypatch.setenv("CLIENTLAB_CLUSTER", address)
+    refused(clientlab("run", "--resume", run.run), f"--cluster {address}")
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -246,10 +251,12 @@ def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test'
     [
         (("compare", "a", "b"), ["'urllib3'", "'direct'", "'proxy'", "--force"]),
         (("compare", "a", "c"), ["results/c/run.json", "format 2"]),
+        (("report", "c"), ["results/c/run.json", "format 2"]),
         (("compare", "a", "a", "--fail-on", "p99 +5%"), ["'urllib3'", "--strict"]),
         (("report", "a", "--fail-on", "p99 < 5ms"), ["p99 > 5ms"]),
         (("report", "a", "--fail-on", "p99 > 5"), ["--fail-on", "ms"]),
         (("report", "a", "--csv", "none/x.csv"), ["--csv none/x.csv"]),
+        (("report", "a", "--html", "x.txt"), ["x.txt"]),
         (("report", "a", "--csv", "-", "--markdown", "-"), ["--csv", "--markdown"]),
     ],
 )

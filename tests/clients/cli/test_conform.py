@@ -7,8 +7,9 @@ from textwrap import dedent
 
 import pytest
 
-from clientlab.conformance import CheckResult
-from clientlab.conformance.same_work import ONE
+from clientlab.conformance import results
+from clientlab.conformance.load import same_work
+from clientlab.conformance.results import CheckResult
 
 MINE = """
     from clientlab.clients.http_client import HttpClient
@@ -33,7 +34,7 @@ def mine(tmp_path):
 @pytest.mark.real
 def test_every_check_of_a_strategy_is_in_the_json(clientlab, mine, monkeypatch):
     """Of every strategy, each asked once. Exit code 1 where one of them breaks something."""
-    monkeypatch.setattr("clientlab.conformance.scenarios_of", lambda _: [ONE])
+    monkeypatch.setattr("clientlab.conformance._SCENARIOS", [same_work])
     said = clientlab("conform", "--json", "http.client", mine, mine)
     assert said.code == 1
     sound, double = json.loads(said.out)
@@ -75,8 +76,8 @@ def test_strategies_whose_files_are_broken_are_left_out_and_the_others_are_measu
 @pytest.mark.parametrize(
     ("found", "code"),
     [
-        ([CheckResult("urllib3", "sound"), CheckResult("urllib3", "one", unchecked="this machine cannot")], 0),
-        ([CheckResult("urllib3", "silence", "its kind is timeout-read, and it is recorded as reset", "reset")], 1),
+        ([CheckResult("sound"), CheckResult("one", unchecked="this machine cannot")], 0),
+        ([CheckResult("silence", "its kind is timeout-read, and it is recorded as reset", kind="reset")], 1),
     ],
     ids=["sound", "another kind"],
 )
@@ -91,10 +92,10 @@ def test_the_exit_code_tells_whether_all_checks_passed(found, code, clientlab, m
 def test_a_client_that_fails_has_a_verdict_a_cause_and_a_fix(clientlab, monkeypatch):
     """Three lines; -v has the checks and the table of error kinds as well."""
     failed = [
-        CheckResult("urllib3", "no answer", "the trial failed: stalled", None),
-        CheckResult("urllib3", "nothing sent again", "37 requests reached the server for 29"),
+        CheckResult("no answer", "the trial failed: stalled", results.NO_TIME_LIMIT),
+        CheckResult("nothing sent again", "37 requests reached the server for 29", results.RETRIES),
     ]
-    monkeypatch.setattr("clientlab.cli.checks.results_of", lambda _: [*failed, CheckResult("urllib3", "sound")])
+    monkeypatch.setattr("clientlab.cli.checks.results_of", lambda _: [*failed, CheckResult("sound")])
     said = clientlab("conform", "urllib3")
     verdict, cause, fix = said.out.splitlines()
     assert said.code == 1

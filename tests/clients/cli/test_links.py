@@ -60,22 +60,3 @@ def test_control_arms_behind_their_own_link_are_left_out_of_a_run_behind_another
     assert [(arm.name, arm.link) for arm in plan.arms] == [("one", Link(0.001)), ("two", Link(0.001))]
     assert [claim.name for claim in plan.claims] == ["near"]
     assert "without the arms behind a link: far" in plan.changed
-
-
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [
-        (("-t", "urllib3", "--rtt", "20s"), "'--rtt'"),
-        (("-t", "urllib3", "--bandwidth", "1tbit"), "'--bandwidth'"),
-        (("keepalive", "--rtt", "1ms,2ms"), "'keepalive'"),
-        (("mine.toml", "--rtt", "1ms"), "--rtt"),
-    ],
-)
-def test_a_link_that_cannot_be_or_contradicts_the_experiment_is_refused(words, option, clientlab, tmp_path):
-    """In one line, with the option; there is no run."""
-    (tmp_path / "mine.toml").write_text(
-        'question = "?"\n[workloads.w]\nrtt = ["1ms", "2ms"]\n[arms.it]\nstrategy = "urllib3"\nbandwidth = "1mbit"\n'
-    )
-    said = clientlab("run", *words)
-    assert (said.code, said.out, said.err.count("\n"), option in said.err) == (2, "", 1, True)
-    assert not (tmp_path / "results").exists()

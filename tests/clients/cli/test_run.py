@@ -11,11 +11,9 @@ import psutil
 import pytest
 
 from clientlab.conformance.server import counting_server, ok
-from clientlab.conformance.tls import tls_relay
 from clientlab.results.store import Store
 from clientlab.results.surroundings import cpu_usable
 from clientlab.results.target import Target
-from clients.documents import a_run, a_trial
 from clients.measured import is_alive
 from running import eventually
 from signal_handlers import IN_A_TERMINAL, handling
@@ -112,15 +110,6 @@ def test_options_win_over_the_experiment(clientlab, server, results, tmp_path):
     assert "requests: 7 → 3" in run.experiment.changed
 
 
-def test_a_duration_takes_the_place_of_a_number(clientlab, server, results):
-    """The trial ends by the clock."""
-    said = clientlab("run", "-t", "http.client", "-d", "200ms", "--rounds", 1, "--url", server.url)
-    assert said.code == 0
-    (trial,) = results.read("last").trials
-    assert 0.2 <= trial.wall_seconds < 5
-    assert trial.requests > 1
-
-
 def test_a_run_with_a_failed_trial_is_incomplete(clientlab, results):
     """Exit code 3, and the file holds the trial."""
     words = ("run", "-t", "http.client", "-n", 3, "--rounds", 1)
@@ -200,12 +189,12 @@ def test_http2_and_http1_are_compared_on_the_route_with_tls(clientlab, results):
     assert trials["requests"].connections_opened == 20
 
 
-def test_a_server_of_ones_own_with_tls_is_measured(clientlab, server, results, tmp_path):
+def test_a_server_of_ones_own_with_tls_is_measured(clientlab, results, tmp_path):
     """With the file of its CA, named from wherever the command is called."""
     authority = Authority(tmp_path / "tls")
-    with tls_relay(server.port, [authority.context("127.0.0.1")]) as relay:
+    with counting_server(tls=[authority.context("127.0.0.1")]) as server:
         said = clientlab("run", "-t", "urllib3", "-t", "pycurl", "-n", 5, "--rounds", 1,
-                         "--url", relay.url, "--ca-file", "tls/ca.pem")  # fmt: skip
+                         "--url", server.url, "--ca-file", "tls/ca.pem")  # fmt: skip
     assert said.code == 0
     assert [(trial.requests, trial.errors) for trial in results.read("last").trials] == [(5, {})] * 2
     assert len(server.seen) == 1 + 2 * (10 + 5)  # and the probe, and warm-ups
@@ -266,17 +255,6 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(server, tmp_path, client
     assert [(one.trials, one.differences) for one in whole.resumed] == [(len(stopped.trials), [])]
     again = clientlab("run", "--resume", "last")
     assert (again.code, "the run is whole" in again.err) == (2, True)
-
-
-def test_a_run_goes_on_with_the_servers_of_its_file_and_not_with_those_of_its_command(server, clientlab, results):
-    """The command of a run is a text for reports: one that cannot be read changes nothing."""
-    run = a_run(a_trial("http.client", upstream=f"127.0.0.1:{server.port}"), rounds=2, command="clientlab run --url 'x")
-    target = Target.external(server.url, None)
-    results.claim(run.run)
-    results.save(run.model_copy(update={"status": "incomplete", "target": target}))
-    said = clientlab("run", "--resume", run.run)
-    assert said.code == 0, said.err
-    assert (results.read("last").target, len(results.read("last").trials)) == (target, 2)
 
 
 def test_a_run_whose_lab_is_killed_is_interrupted_and_keeps_its_finished_trials(server, tmp_path, clientlab):

@@ -60,10 +60,6 @@ def test_the_fields_of_the_workload_are_those_that_were_given(parse):
     options = parse("-n", "0", "--seed", "0", "--rounds", "4", "--rate", "5/s")
     assert options.workload_fields() == {"requests": 0, "rate": 5.0}
     assert options.has("seed")
-
-
-def test_a_rate_may_have_stages(parse):
-    """They are another field of the workload."""
     assert parse("--rate", "0s:5/s,1s:9/s").workload_fields() == {"stages": Stages.parse("0s:5/s,1s:9/s")}
 
 
@@ -72,19 +68,3 @@ def test_a_body_is_text_or_a_file(parse, tmp_path):
     (tmp_path / "body.json").write_text('{"a": 1}')
     assert parse("--body", "a@b").body == "a@b"
     assert parse("--body", f"@{tmp_path / 'body.json'}").body == '{"a": 1}'
-
-
-@pytest.mark.parametrize(
-    ("arguments", "environment", "testbed"),
-    [
-        (["--testbed", "compose"], {}, "compose"),
-        (["--testbed", "local"], {"CLIENTLAB_TESTBED": "compose"}, "local"),
-        ([], {"CLIENTLAB_TESTBED": "compose"}, "compose"),
-        ([], {"CLIENTLAB_TESTBED": ""}, "local"),
-    ],
-)
-def test_the_testbed_is_that_of_the_option_or_of_the_environment(parse, monkeypatch, arguments, environment, testbed):
-    """An option wins over the environment, and an empty variable counts as none."""
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert parse(*arguments).testbed == testbed

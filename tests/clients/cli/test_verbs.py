@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from clientlab import __version__
+from clientlab.cli.run import run
+from clientlab.cli.run_help import GROUPS
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled
 from clientlab.results.figures import FIGURES
@@ -38,16 +41,6 @@ def test_a_report_is_made_of_a_run_by_any_of_its_names(asked, clientlab, run_fil
     assert all(words in said.out for words in ("Which is fastest?", RUN.run, "urllib3", "pycurl"))
     assert len(clientlab("report", asked, "--all").out) > len(said.out)
     assert run_file.read_bytes() == before
-
-
-def test_a_report_writes_a_page(clientlab, run_file, tmp_path):  # noqa: ARG001
-    """And a chart; a place that can't be written is refused before anything is shown."""
-    said = clientlab("report", "last", "--html", "x.html", "--chart", "x.png")
-    assert said.code == 0
-    assert (tmp_path / "x.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    said = clientlab("report", "last", "--html", "x.txt")
-    assert (said.code, said.out, "x.txt" in said.err) == (2, "", True)
 
 
 @pytest.mark.parametrize(
@@ -127,6 +120,16 @@ def test_the_program_tells_its_version_and_its_verbs(clientlab):
     for verb in ("run", "report", "list", "up", "doctor"):
         assert f"\n  {verb} " in usage.out
         assert clientlab(verb, "--help").out.startswith(f"Usage: clientlab {verb} ")
+
+
+def test_every_option_of_run_is_in_one_group_of_its_help(clientlab):
+    """`--help` has each option once; there are 40."""
+    named = [field for fields in GROUPS.values() for field in fields]
+    options = [option for option in run.params if isinstance(option, click.Option)]
+    assert sorted(named) == sorted(option.name for option in options)
+    assert all(option.help and not option.help.startswith("[") for option in options)
+    lines = clientlab("run", "--help").out.splitlines()
+    assert len([line for line in lines if line.startswith("  -")]) == len(named) == 40
 
 
 def call(*words: str, **streams) -> subprocess.CompletedProcess[str]:

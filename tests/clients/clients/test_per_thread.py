@@ -10,9 +10,7 @@ import pytest
 
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.per_thread import PerThread
-from clientlab.conformance.server import counting_server, ok
-from clientlab.workload.workload import Request, Workload
-from clients.measured import measure
+from clientlab.workload.workload import Request
 
 
 class _Shared:
@@ -78,14 +76,3 @@ def test_a_thread_beyond_the_budget_has_its_own_too():
     client.close()
     assert [len(one.threads) for one in _Shared.made] == [1, 1]
     assert all(one.closed for one in _Shared.made)
-
-
-@pytest.mark.real
-def test_with_warm_connections_each_thread_opens_one_before_the_clock():
-    """As many as the shared client opens; none in the measured part."""
-    workload = Workload(requests=60, concurrency=6, warmup=6, connections="warm")
-    with counting_server(lambda _: ok(), hold=0.005) as server:
-        found = measure("requests-session-per-thread", workload, server.url, on_start=server.reset)
-        assert server.connections <= 6
-    assert found.samples.errors == {}
-    assert (found.outcome.connections_in_all, found.outcome.connections_opened) == (6, 0)

@@ -28,17 +28,6 @@ def test_silence_is_a_time_out():
     assert measured.samples.errors == {"timeout-read": 3}
 
 
-def test_bodies_are_encoded_and_parsed_inside_the_clock_where_asked():
-    """As for every caller: a body that does not parse is an error."""
-    with counting_server(lambda seen: ok(b"{}" if seen.target == "/0" else b"not JSON")) as server:
-        workload = Workload(
-            path="/{k}", method="POST", payload_size=50, encode="each", parse=True, requests=3, concurrency=2, warmup=0
-        )
-        measured = measure(STRATEGY, workload, server.url)
-        assert {len(seen.body) for seen in server.seen} == {len('{"data": ""}') + 50}
-    assert measured.samples.errors == {"protocol": 2}
-
-
 def test_the_wait_for_a_connection_of_the_pool_is_in_no_time_limit():
     """A transfer is begun when there is a connection for it, though more may be in flight by the workload."""
     with counting_server(hold=0.3) as server:

@@ -90,25 +90,6 @@ def test_arms_are_every_combination_in_the_order_written():
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("rounds = 0\n" + SMALLEST, "rounds: "),
-        ('routes = ["proxi"]\n' + SMALLEST, "routes.0: "),
-        ('name = "My run"\n' + SMALLEST, "name: "),
-        ('question = "?"\nstrategies = ["urllib3"]\n', "workloads: "),
-        ("", "question: "),
-    ],
-)
-def test_a_file_with_a_mistake_is_refused_with_its_path_and_key(text, says, tmp_path):
-    """An invalid experiment is refused in one line that names its path and key."""
-    path = written(tmp_path, text)
-    with pytest.raises(LabError, match=says) as caught:
-        read_experiment(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"strategies": ["urlib3"]}, "'urlib3'"),

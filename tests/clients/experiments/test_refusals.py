@@ -58,13 +58,6 @@ def test_a_lognormal_delay_needs_no_unit_for_its_sigma(read):
     assert read(text).experiment.workloads["w"].first.delay.values == (0.02, 0.3)
 
 
-def test_an_axis_has_times_in_each_form(read):
-    """A number in quotes has its place among numbers."""
-    plan = read(TOP + '[workloads.w]\nduration = ["500ms", "1s", "2s"]\ndelay = ["10ms", "20ms"]\n').plan()
-    assert [arm.axes for arm in plan.arms[::2]] == [{"duration": one, "delay": "10ms"} for one in ("500ms", "1s", "2s")]
-    assert [plan.workloads[arm.workload].duration for arm in plan.arms[1::2]] == [0.5, 1.0, 2.0]
-
-
 def test_a_number_in_quotes_is_a_number_everywhere(read):
     """A file is read as the command line is, where each value is a text."""
     top = 'rounds = "5"\nseed = "7"\nworkers = { flask = "4" }\n' + TOP
@@ -87,6 +80,10 @@ def test_a_number_in_quotes_is_a_number_everywhere(read):
         (ARM.replace("strategy", "strateg"), "line 4: arms.a: ", "`strateg`; nearest: strategy"),
         (ARM + "[quick]\nronuds = 1\n", "line 6: quick: ", "`ronuds`; nearest: rounds"),
         ("[workloads.w]\n", "question: ", "missing"),
+        (TOP, "workloads: ", "there is none"),
+        ("rounds = 0\n" + ARM, "line 1: rounds: ", "0"),
+        ('routes = ["proxi"]\n' + ARM, "line 1: routes.0: ", "'proxi'"),
+        ('name = "My run"\n' + ARM, "line 1: name: ", "'My run'"),
         (TOP + '[workloads.w]\nduration = "2x"\n', "line 4: workloads.w.duration: ", "'2x'"),
         (TOP + "[workloads.w]\nrtt = 50\n", "line 4: workloads.w.rtt: ", "50ms"),
         (TOP + '[workloads.w]\nrequests = "many"\n', "line 4: workloads.w.requests: ", "'many'"),

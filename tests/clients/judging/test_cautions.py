@@ -57,35 +57,12 @@ def test_a_reason_for_doubt_is_told_with_whom_it_concerns(trials, kind):
         assert "urllib3" not in cautions[kind]
 
 
-@pytest.mark.parametrize(
-    ("strategy", "changes"),
-    [
-        ("httpx-async@workers", {"concurrency": 300}),
-        ("requests-session@threads", {"verdict": "client-connections"}),
-        ("aiohttp@workers", {"verdict": "mixed"}),
-    ],
-)
-def test_a_trial_that_took_far_longer_than_its_duration_is_told_once(strategy, changes):
-    """Its tail and its extension are part of that, and no cautions of their own."""
-    late = {"tail_seconds": 15.3, "latency_seconds": quantiles(5.0, 12.0)} | changes
-    timed = {"workload": Workload(duration=4.0)}
-    cautions = found(*rounds(wall=4.1), *rounds(strategy, wall=19.3, **late), workloads=timed)
-    assert next(iter(cautions)) == "overlong"
-    assert strategy in cautions["overlong"]
-
-
-def test_a_trial_that_few_slow_requests_prolonged_is_not_overlong():
-    """The other requests were as quick as ever, so the client's limits are not the reason."""
-    late = rounds("pycurl", wall=19.3, tail_seconds=15.3, latency_seconds=quantiles(0.01, 0.02))
+@pytest.mark.parametrize(("latencies", "fires"), [(quantiles(5.0, 12.0), True), (quantiles(0.01, 0.02), False)])
+def test_a_trial_that_took_far_longer_than_its_duration_is_told(latencies, fires):
+    """Not if a few slow requests prolonged it: the others were as quick as ever."""
+    late = rounds("pycurl", wall=19.3, tail_seconds=15.3, latency_seconds=latencies, verdict="client-connections")
     cautions = found(*rounds(wall=4.1), *late, workloads={"workload": Workload(duration=4.0)})
-    assert "overlong" not in cautions
-
-
-def test_a_caution_names_the_figures_that_it_doubts():
-    """Keys of figures; a caution about a whole trial names none."""
-    few = rounds("pycurl", requests=50)
-    figures = {caution.kind: caution.figures for caution in cautions_of(a_run(*few, *rounds("a", wall=0.1)))}
-    assert figures == {"few-requests": ["p99"], "short-trials": []}
+    assert ("pycurl" in cautions.get("overlong", "")) == fires
 
 
 def test_what_the_command_line_changed_of_an_experiment_is_told():
@@ -113,13 +90,7 @@ def test_trials_during_which_others_took_cpu_time_are_told(noise, fires):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"verdict": "machine", "cpu_seconds": 1.5},
-        {"verdict": "upstream-bound"},
-        {"verdict": "unaccounted"},
-        {"noise": Noise(seconds=2.0, others_cpu_seconds=0.6)},
-    ],
+    "changes", [{"verdict": "upstream-bound"}, {"noise": Noise(seconds=2.0, others_cpu_seconds=0.6)}]
 )
 def test_what_one_round_of_three_met_is_no_caution(changes):
     """Ratios are medians over the rounds: that round moves none of them."""

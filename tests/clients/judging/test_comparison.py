@@ -10,6 +10,7 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import compare, differences
 from clientlab.results.figures import BY_KEY, COMPARED
 from clientlab.workload.delays import Delay
+from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
 
@@ -137,6 +138,7 @@ def other_workload(**changes):
         (a_run_at(1.0, arms=("urllib3", "pycurl")), "only now has arm 'pycurl'"),
         (a_run_at(1.0, route="proxy"), "arm 'urllib3' has route 'direct' and 'proxy'"),
         (a_run_at(1.0, concurrency=8), "arm 'urllib3' has concurrency 1 and 8"),
+        (a_run_at(1.0, link=Link(0.1, 2e7)), "arm 'urllib3' has link None and 100 ms, 20 Mbit/s"),
     ],
 )
 def test_unlike_runs_are_refused_unless_forced(other, says):

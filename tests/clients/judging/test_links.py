@@ -6,8 +6,6 @@ import math
 
 import pytest
 
-from clientlab.errors import LabError
-from clientlab.judging.comparison import compare
 from clientlab.judging.contrasts import contrasts, link_pairs
 from clientlab.judging.ranking import ranked
 from clientlab.results.document import Run
@@ -41,10 +39,3 @@ def test_arms_are_ranked_behind_their_link_only():
     """A group for each link, which its title names; a link of the same values read from a file is the same."""
     run = Run.model_validate_json(behind_links().model_dump_json())
     assert [key.link for key in ranked(run)] == [None, "1 ms", "100 ms, 20 Mbit/s"]
-
-
-def test_runs_behind_unlike_links_are_not_compared():
-    """A comparison of runs with different links is refused, and the sentence names both links."""
-    near, far = (a_run(a_trial(link=link)) for link in (NEAR, FAR))
-    with pytest.raises(LabError, match=r"arm 'urllib3' has link 1 ms and 100 ms, 20 Mbit/s"):
-        compare(near, [far])

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
-from clientlab.measuring.usage import Footprint, LiveMemory, footprint
-from clientlab.samples.log import RECORD_SIZE, SampleLog, write_record
+from clientlab.measuring.usage import Footprint, footprint
 
 KIB = 1024
-linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts shared pages in proportion")
 
 
 def a_process(proc, pid: int, pss: int, rss: int, peak: int, log: int = 0) -> None:
@@ -59,39 +55,3 @@ def test_what_cannot_be_read_is_unknown(proc, tmp_path):
     (proc / "8" / "smaps_rollup").mkdir(parents=True)  # an OSError, as a file without permission is: tests may be root
     assert footprint([7, 8], {7}, proc) is None
     assert footprint([7], (), tmp_path / "no-proc") is None
-
-
-@linux
-def test_the_sample_log_is_not_the_clients_memory(tmp_path):
-    """Eight MiB of records, written in this process, are in its proportional set and not in its memory."""
-
-    def proportional() -> int:
-        return int(Path("/proc/self/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]) * KIB
-
-    def left_out() -> int:
-        before, after, now = 0, -1, 0
-        while after != before:  # other threads of this process may take memory, or give it back, between two reads
-            before = proportional()
-            now = footprint([os.getpid()], {os.getpid()}).now
-            after = proportional()
-        return before - now
-
-    records = (8 << 20) // RECORD_SIZE
-    log = SampleLog(tmp_path, 0, records)
-    assert abs(left_out()) < 1 << 20
-    for number in range(0, records, 64):
-        write_record(log.buffer, number * RECORD_SIZE + log.base, 1.0, 1.0, 1, 200, 0, 1)
-    assert abs(left_out() - (8 << 20)) < 1 << 20
-    log.close(0)
-
-
-@linux
-def test_live_memory_is_read_seldom(monkeypatch):
-    """A second look at once costs nothing: the first value stays. A peak that was set stays as well."""
-    read = []
-    monkeypatch.setattr("clientlab.measuring.usage.footprint", lambda pids: read.append(pids) or Footprint(5, 6))
-    live = LiveMemory()
-    assert live.bytes is None
-    live.read([1])
-    live.read([2])
-    assert (live.bytes, read) == (5, [[1]])

@@ -200,14 +200,6 @@ def test_warm_up_requests_are_told_apart_by_their_start(context, tmp_path):
     assert log_reader.read(tmp_path, middle).numbers.tolist() == [0, 1, 2, 3]
 
 
-def test_connections_that_a_client_reports_are_counted(context, tmp_path):
-    """They stand in the note of its process, beside its peak memory."""
-    send_all(context(path="/body", body="x", requests=2), RequestNumbers(2))
-    (note,) = process_notes(tmp_path)
-    assert note.connections == 2
-    assert note.peak_rss_bytes > 1 << 20
-
-
 def test_who_has_a_log_ready_is_a_sender_once_a_caller_is_opened(context, tmp_path):
     """The parent of a pool has one as well, and sends nothing; a caller finds the log and needs no second one."""
     made = context(path="/200", requests=3)

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from clientlab.reports import as_html
-from clients.documents import a_failed_trial, a_run
+from clients.documents import a_run
 from clients.html_page import Page
-from clients.report_runs import a_measured_trial, a_whole_run
+from clients.report_runs import a_hostile_run, a_measured_trial, a_whole_run
 
 SECTIONS = [
     "answer", "table", "compared", "times", "claims", "sweep", "latency", "distribution",
@@ -45,12 +45,19 @@ def test_nothing_is_fetched_and_nothing_is_run(page):
     assert not [word for word in page.text("style")[0].split() if "url(" in word or "@import" in word]
 
 
-@pytest.mark.parametrize("run", [a_run(), a_run(a_failed_trial("pycurl"))], ids=["new", "failed"])
-def test_a_run_without_a_figure_has_a_report_too(run):
-    """It says that nothing was measured."""
-    page = Page(as_html.render(run))
-    assert "No trial finished." in page.section("answer")
-    assert page.all("figure") == []
+@pytest.mark.parametrize(
+    "words",
+    ["</title></style><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}{% raw %}"],
+)
+def test_words_stay_words_wherever_they_come_from(words):
+    """Names, errors, headers, questions, claims: no element and no attribute is made of them."""
+    plain, page = (Page(as_html.render(a_hostile_run(text))) for text in ("plain", words))
+    assert [name for name, _ in page.elements] == [name for name, _ in plain.elements]
+    assert [sorted(attributes) for _, attributes in page.elements] == [sorted(a) for _, a in plain.elements]
+    assert [link["href"] for link in page.all("a") if not link["href"].startswith("#")] == []
+    text = " ".join(words.split())
+    for section in ("answer", "times", "table", "claims", "sweep", "errors", "surroundings", "again"):
+        assert text in page.section(section), section
 
 
 @pytest.mark.parametrize(("arms", "routes"), [(60, 1), (2, 45)])

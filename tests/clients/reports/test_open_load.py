@@ -10,13 +10,14 @@ from clientlab.experiments.experiment import ClaimTable
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.ranking import ranked
 from clientlab.judging.verdict import of_schedule
-from clientlab.reports.figure_tables import FASTEST, LEAST_P99, figure_table, figures
+from clientlab.reports.figure_tables import FASTEST, LEAST_P99, figures
 from clientlab.reports.headline import answers
 from clientlab.reports.rows import groups_of
 from clientlab.reports.sections import Report
 from clientlab.workload.arrivals import Stages
 from clientlab.workload.workload import Workload
 from clients.documents import a_run, an_open_trial
+from clients.reports.columns_of_runs import columns
 
 OPEN = Workload(rate=200, duration=5.0)
 
@@ -29,14 +30,6 @@ def rounds(strategy: str, p99: float, **changes) -> list:
 def run_of(*trials):
     """A run whose workload is an open load."""
     return a_run(*trials, workloads={"workload": OPEN})
-
-
-def columns(run) -> dict[str, list[str]]:
-    """Heading → cells of the only table of a run."""
-    (group,) = groups_of(run)
-    table = figure_table(group)
-    heads, rows = table.headings, table.rows
-    return dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def test_arms_are_ranked_by_p99_from_the_planned_start_and_not_by_wall_time():

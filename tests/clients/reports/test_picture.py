@@ -36,16 +36,12 @@ def test_a_question_with_markup_is_drawn_as_valid_xml(question, tmp_path):
     ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - written here
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path):
-    """A folder that is not there, and a folder in its place."""
+def test_a_chart_that_cannot_be_written_is_refused(tmp_path):
+    """A folder that is not there, and a folder in its place. Nor is a run that has nothing to draw."""
     (tmp_path / "taken.svg").mkdir()
     with pytest.raises(LabError, match="none"):
         picture.write(RUN, tmp_path / "none" / "x.svg")
     with pytest.raises(LabError, match=r"taken\.svg"):
         picture.write(RUN, tmp_path / "taken.svg")
-
-
-def test_a_run_without_a_finished_trial_has_no_chart(tmp_path):
-    """A chart is refused if no trial has finished."""
     with pytest.raises(LabError, match=r"run .* has no finished trial to draw"):
         picture.write(a_run(a_failed_trial("pycurl")), tmp_path / "x.png")

@@ -12,11 +12,11 @@ from clientlab.reports.charts.chart_data import chart_groups
 from clientlab.reports.charts.forest import comparisons
 from clientlab.reports.comparison import as_json, notices, summary
 from clientlab.reports.comparison import rows as compared_rows
-from clientlab.reports.figure_tables import figure_table
 from clientlab.reports.headline import answers, environment_answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
 from clients.documents import a_run, a_trial
+from clients.reports.columns_of_runs import columns
 
 
 def rounds(strategy: str, wall: float, c: int, make=a_trial, **changes) -> list:
@@ -28,14 +28,6 @@ def rounds(strategy: str, wall: float, c: int, make=a_trial, **changes) -> list:
 
 
 MIXED = [*rounds("wide", 1.0, 32), *rounds("wider", 2.0, 32), *rounds("one", 30.0, 1), *rounds("two", 60.0, 1)]
-
-
-def columns(run) -> dict[str, list[str]]:
-    """Heading → cells of the only table of a run."""
-    (group,) = groups_of(run)
-    table = figure_table(group)
-    heads, rows = table.headings, table.rows
-    return dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def test_the_table_keeps_arms_of_equal_concurrency_together():
@@ -50,13 +42,6 @@ def test_the_table_keeps_arms_of_equal_concurrency_together():
 SHORT = [*rounds("httpx", 5.0, 300, requests=75), *rounds("requests", 1.0, 300), *rounds("urllib3", 1.1, 300)]
 
 
-def claims_of_short(*of):
-    """The verdict on a claim that requests takes less than httpx."""
-    claim = Claim(name="it", text="It is so", kind="less", a="requests", b="httpx")
-    (found,) = judged(a_run(*of, claims=[claim]))
-    return found
-
-
 def test_an_arm_that_never_reached_its_concurrency_is_named_with_the_reason_and_not_ranked():
     """In headline, table and charts of each format, and in claims; also if it looks fastest."""
     for wall in (5.0, 0.1):
@@ -67,13 +52,12 @@ def test_an_arm_that_never_reached_its_concurrency_is_named_with_the_reason_and_
         found = columns(run)
         assert found["strategy"] == ["requests", "urllib3", "httpx"]
         assert found["x fastest (95 %)"][::2] == ["1", "not ranked"]
-        assert [bar.name for chart in comparisons(run, chart_groups(run)) for bar in chart.rows] == [
-            "requests",
-            "urllib3",
-        ]
+        bars = [bar.name for chart in comparisons(run, chart_groups(run)) for bar in chart.rows]
+        assert bars == ["requests", "urllib3"]
         assert undecided_arms(run) == set()
         assert "not ranked: it sent only 75 requests" in as_junit.render(run, [])
-        claim = claims_of_short(*run.trials)
+        claim = Claim(name="it", text="It is so", kind="less", a="requests", b="httpx")
+        (claim,) = judged(a_run(*run.trials, claims=[claim]))
         assert (claim.verdict, claim.ratio) == ("inconclusive", None)
         assert "75 requests" in claim.measured
 

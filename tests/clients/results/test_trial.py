@@ -1,4 +1,4 @@
-"""A finished trial: made by validation, so that no impossible figure gets into a run."""
+"""Parts of a run: made by validation, so that nothing impossible gets into it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from clientlab.results.part import first_problem
+from clientlab.results.plan import MOST_ARMS
 from clientlab.results.trial import Trial, utc_now
-from clients.documents import a_planned_trial
+from clients.documents import a_planned_trial, a_run, a_trial
 
 DONE = {"status": "done", "requests": 7, "wall_seconds": 0.1}
 
@@ -29,6 +30,14 @@ def test_an_impossible_figure_is_refused_when_the_trial_is_made(figures, named):
     with pytest.raises(ValidationError) as caught:
         Trial.of(a_planned_trial(), started=utc_now(), **DONE | figures)
     assert named in first_problem(caught.value)
+
+
+def test_more_arms_than_a_run_may_have_are_refused():
+    """In the line that names the field."""
+    plan = a_run(a_trial()).experiment
+    many = [plan.arms[0].model_copy(update={"name": f"a{place}"}) for place in range(MOST_ARMS + 1)]
+    with pytest.raises(ValidationError, match="arms"):
+        type(plan).model_validate(plan.model_dump() | {"arms": many})
 
 
 def test_an_impossible_figure_is_refused_in_a_copy_too():

@@ -79,20 +79,6 @@ def test_a_run_that_cannot_be_saved_ends_and_keeps_its_last_save(store):
     assert [trial["order"] for trial in json.loads((store.folder / NAME / "run.json").read_text())["trials"]] == [0, 1]
 
 
-def test_a_run_that_holds_trials_goes_on_behind_them(store):
-    """The order is the seed's, so that it does not matter who had begun."""
-    whole = execute(planned("http.client", "urllib3", rounds=2), measured, store, Recorder())
-    half = whole.model_copy(update={"trials": whole.trials[:3], "status": "running"})
-    recorder = Recorder()
-    run = execute(half, measured, store, recorder)
-    assert run.trials[:3] == whole.trials[:3]
-    assert [(trial.arm, trial.round, trial.order) for trial in run.trials] == [
-        (trial.arm, trial.round, trial.order) for trial in whole.trials
-    ]
-    assert [event[0] for event in recorder.events] == ["run", "start", "end"]
-    assert run.status == "done"
-
-
 def test_a_lost_trial_is_given_once_more_at_the_end(store):
     """Once only: a trial that is lost again leaves the run incomplete."""
 

@@ -112,18 +112,6 @@ def test_the_figures_of_a_trial_are_those_that_the_server_saw(store):
         assert trial.overhead_seconds is None
 
 
-def test_overhead_is_what_the_client_adds_to_the_delay(store):
-    """The server holds each request for the delay that it was asked for, and answers."""
-    with counting_server(hold=0.02) as server:
-        run = execute(
-            planned("urllib3", delay=Delay.parse("20ms")), TrialRunner(FakeTestbed(server)), store, Recorder()
-        )
-    (trial,) = run.trials
-    assert trial.latency_seconds.p50 == pytest.approx(trial.overhead_seconds.p50 + 0.02, abs=1e-4)
-    assert trial.overhead_seconds.p50 > 0
-    assert trial.busy["latency"] == pytest.approx(12 * 0.02 / trial.wall_seconds)
-
-
 @pytest.mark.parametrize(
     ("strategy", "waits"),
     [
@@ -142,19 +130,6 @@ def test_a_wait_for_a_connection_is_no_overhead(strategy, waits, store):
     assert trial.waits_for_connection is waits
     assert (trial.overhead_seconds is None) is waits
     assert trial.in_flight.client > (3.5 if "?" not in strategy and waits else 1)
-
-
-def test_a_strategy_that_fails_is_a_failed_trial_and_the_others_go_on(store):
-    """The server closes on whoever writes `Connection: keep-alive`, as httpx per call does and urllib3 does not."""
-    with counting_server(lambda seen: None if "connection" in seen.headers else ok()) as server:
-        run = execute(planned("httpx", "urllib3"), TrialRunner(FakeTestbed(server)), store, Recorder())
-    found = {trial.strategy: trial for trial in run.trials}
-    assert {name: trial.status for name, trial in found.items()} == {
-        "httpx": "failed", "urllib3": "done",
-    }  # fmt: skip
-    assert "RemoteProtocolError" in found["httpx"].reason
-    assert found["httpx"].connections_opened == 12
-    assert run.status == "incomplete"
 
 
 def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store, monkeypatch):
@@ -290,31 +265,6 @@ def test_a_trial_without_any_success_has_failed_with_its_figures(store):
         assert trial.latency_seconds is None
         assert trial.requests_per_second == 0
     assert [event[2] for event in recorder.events if event[0] == "end"] == ["failed"]
-
-
-@pytest.mark.usefixtures("terminal_signals")
-@pytest.mark.parametrize("moment", ["while it waits", "as it ends"])
-def test_an_interrupted_run_keeps_what_was_finished(moment, store):
-    """Ctrl-C around the second of four trials: what was done is in the file, and no process goes on."""
-
-    class Testbed(FakeTestbed):
-        def reading(self, upstream: str, route: str) -> ServerCounters:
-            if moment == "while it waits" and recorder.events[-1][0] == "start" and len(recorder.events) == 4:
-                signal.raise_signal(signal.SIGINT)
-            return super().reading(upstream, route)
-
-    def interrupt(trial) -> None:
-        if (moment, trial.order) == ("as it ends", 1):
-            signal.raise_signal(signal.SIGINT)
-
-    recorder = Recorder(at_end=interrupt)
-    with counting_server() as server, pytest.raises(IncompleteRun, match="trial 2 of 4"):
-        execute(planned("http.client", "urllib3", rounds=2), TrialRunner(Testbed(server)), store, recorder)
-    run = store.read(NAME)
-    second = ("done", None) if moment == "as it ends" else ("lost", "interrupted")
-    assert run.status == "incomplete"
-    assert [(trial.status, trial.reason) for trial in run.trials] == [("done", None), second]
-    assert trial_processes() == []
 
 
 def test_a_home_that_dies_ends_the_run_with_its_reason(store):

@@ -21,10 +21,9 @@ from running import development
 FUNCTIONS = """
 import http.client
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
-calls, answers, pool, ahead = itertools.count(), {}, ThreadPoolExecutor(), []
+calls, answers = itertools.count(), {}
 
 
 def send(url, method="GET", body=None, timeout=10):
@@ -40,19 +39,13 @@ def send(url, method="GET", body=None, timeout=10):
 
 def honest(url): return send(url)
 def drops_query(url): return send(url.partition("?")[0])
-def another_path(url): return send(url.replace("/bytes/50", "/bytes/51"))
 def adds_query(url): return send(url + f"&nonce={next(calls)}")
 def shorter_delay(url): return send(url.replace("delay=0.02", "delay=0.01"))
 def asks_head(url): return send(url, "HEAD")
 def sends_body(url): return send(url, body=b"hello")
 def reads_nothing(url): return send(url)[0], b""
-def doubles_body(url): status, body = send(url); return status, 2 * body
 def constant_status(url): return 200, send(url)[1]
 def never_sends(url): return 200, b"x" * 50
-def sends_twice(url): send(url); return send(url)
-def prefetches(url):
-    ahead.extend(pool.submit(send, url) for _ in range(2 - len(ahead)))
-    return ahead.pop(0).result()
 def caches(url):
     if url not in answers:
         answers[url] = send(url)
@@ -77,17 +70,13 @@ def leaves_response(url):
 
 CASES = {
     "drops_query": "without the query",
-    "another_path": "another path",
     "adds_query": "another path or query",
     "shorter_delay": "another path or query",
     "asks_head": "the method HEAD",
     "sends_body": "bytes of request bodies",
     "reads_nothing": "bytes of bodies",
-    "doubles_body": "bytes of bodies",
     "constant_status": "error status",
     "never_sends": "keep no answers",
-    "sends_twice": "the client retries",
-    "prefetches": "the client retries|keep no answers|impossible times",
     "caches": "keep no answers",
     "retries": "the client retries",
     "follows_redirects": "the client retries",
@@ -133,12 +122,10 @@ def measured(tmp_path_factory):
         runner = TrialRunner(OneUpstream(server.port))
 
         def measure(name: str):
-            # With several threads, prefetching may save no time, and the counts may happen to agree.
-            executor = "serial" if name == "prefetches" else "threads"
-            strategy = f"{folder / 'mine.py'}:{name}@{executor}"
+            strategy = f"{folder / 'mine.py'}:{name}@threads"
             plugins.admit([strategy])
             workload = Workload(path=PATHS.get(name, "/bytes/50"), requests=12, warmup=2, delay=Delay.parse("20ms"))
-            planned = a_planned_trial(strategy).model_copy(update={"concurrency": 1 if executor == "serial" else 2})
+            planned = a_planned_trial(strategy).model_copy(update={"concurrency": 2})
             return runner(planned, workload, folder, lambda _: None)
 
         yield measure

@@ -35,20 +35,12 @@ def overhead_of(made, numbers, unavoidable) -> Quantiles | None:
 
 
 DRAW = np.random.default_rng(3)
-MANY = 20_001
 NONE = np.empty(0)
 
 
-@pytest.mark.parametrize(
-    "seconds",
-    [
-        DRAW.lognormal(-5, 1, MANY),
-        np.array([0.001, 0.002, 10.0] * 7000),
-    ],
-    ids=["lognormal", "two humps"],
-)
-def test_quantiles_are_exact(seconds):
+def test_quantiles_are_exact():
     """As numpy has them, by the nearest rank."""
+    seconds = DRAW.lognormal(-5, 1, 20_001)
     latency = quantiles_of(seconds, NONE)
     for name, percent in QUANTILES.items():
         assert getattr(latency, name) == np.quantile(seconds, percent / 100, method="inverted_cdf"), name
@@ -96,14 +88,6 @@ def test_a_request_that_fails_fast_makes_no_quantile_shorter():
     assert (latency.p50, latency.p90) == (0.009, 0.009)
     assert latency.at_least == ["mean", "p95", "p99", "p999", "max"]
     assert timed(a5=450, a9=450).p50 == 0.005
-
-
-def test_a_bound_is_the_quantile_if_failed_requests_had_been_answered_when_they_failed():
-    """So it is a bound whether they failed before or after the successful requests ended."""
-    latency = timed(f1=20, a5=900, a9=50, f300=30)
-    assert latency.p99 == 0.3
-    assert timed(f1=30, a5=900, a9=70).p99 == 0.009
-    assert timed(f1=600, a5=400).p50 == 0.001
 
 
 def test_no_lower_bound_is_above_what_patience_would_have_shown():

@@ -9,8 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from clientlab.results.shard import ShardReport
+from clientlab.results.trial import utc_now
+from clientlab.running.merged_shards import merged_trial
 from clientlab.running.quantiles import quantiles_of, quantiles_of_histograms, times_of
-from clientlab.service.given_trial import reported_trial
+from clientlab.running.trial_result import Begun
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial, a_shard_report
 
@@ -47,12 +49,12 @@ PLANNED = a_planned_trial("urllib3@threads").model_copy(update={"concurrency": 5
 def test_shards_that_began_further_apart_than_the_trial_may_take_fail_it():
     """One of them is fifty years off."""
     reports = [a_shard_report(PLANNED, 0, 2), a_shard_report(PLANNED, 1, 2, began=1e8)]
-    trial = reported_trial(PLANNED, Workload(requests=8, shards=2), reports)
+    trial = merged_trial(Begun(PLANNED, Workload(requests=8, shards=2), utc_now(), 30.0), reports)
     assert trial.status == "failed"
 
 
 def test_a_shard_that_lacks_requests_fails_the_trial():
     """The report adds up; the trial as a whole lacks a request."""
     reports = [a_shard_report(PLANNED, 0, 2), a_shard_report(PLANNED, 1, 2, requests=3)]
-    trial = reported_trial(PLANNED, Workload(requests=8, shards=2), reports)
+    trial = merged_trial(Begun(PLANNED, Workload(requests=8, shards=2), utc_now(), 30.0), reports)
     assert (trial.status, trial.reason) == ("failed", "7 of 8 requests were finished; shard 2: 3 of 4")

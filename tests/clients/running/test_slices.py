@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import signal
-import socket
-import threading
 import time
-from types import SimpleNamespace
 
 import pytest
-import uvicorn
 
 from clientlab.conformance.server import counting_server
 from clientlab.errors import IncompleteRun
@@ -29,11 +24,13 @@ from clients.documents import SURROUNDINGS
 from clients.fake_testbed import FakeTestbed
 from clients.measured import trial_processes
 from clients.running.test_execute import Recorder
+from clients.running.test_received import OneUpstream
+from running import gunicorn
 
 NAME = "20240506-070809-mine-abcd"
 
 
-def a_plan(*strategies: str, slices: int | None = 4, rounds: int = 1, upstream: str = "aiohttp", **workload):
+def a_plan(*strategies: str, slices: int | None = 4, rounds: int = 1, **workload):
     """Trials of a fifth of a second, in slices."""
     table = WorkloadTable(first=Workload(**({"duration": 0.2, "warmup": 2, "timeout": 5.0} | workload)))
     fields = {
@@ -42,7 +39,7 @@ def a_plan(*strategies: str, slices: int | None = 4, rounds: int = 1, upstream: 
         "strategies": list(strategies),
         "rounds": rounds,
         "seed": 1,
-        "upstreams": [upstream],
+        "upstreams": ["aiohttp"],
     }
     return make_plan(Experiment(**fields, slices=slices, workloads={"w": table}))
 
@@ -97,38 +94,16 @@ def test_what_cannot_wait_for_its_turn_is_measured_as_a_whole(strategy, workload
     assert slices_of(plan, plan.arms[0]) == slices
 
 
-@contextlib.contextmanager
-def uvicorn_server(idle: float):
-    """A port of loopback on which uvicorn answers, and closes connections that were idle for so many seconds."""
-    seen = []
-
-    async def application(scope, receive, send) -> None:  # noqa: ARG001 - as ASGI has it
-        seen.append(scope["path"])
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-        await send({"type": "http.response.body", "body": b"ok"})
-
-    listener = socket.create_server(("127.0.0.1", 0))
-    settings = uvicorn.Config(application, log_config=None, lifespan="off", timeout_keep_alive=idle)
-    server = uvicorn.Server(settings)
-    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
-    thread.start()
-    try:
-        yield SimpleNamespace(
-            port=(port := listener.getsockname()[1]), url=f"http://127.0.0.1:{port}", seen=seen, connections=0
-        )
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
 @pytest.mark.real
 def test_connections_that_a_server_closes_between_slices_are_opened_before_the_next_one(store, monkeypatch):
     """They are counted, and no request of the measured time fails."""
-    monkeypatch.setattr(trial_runner, "_REST", 0.5)
-    with uvicorn_server(idle=0.3) as server:
-        plan = a_plan("urllib3", "requests-session", slices=2, upstream=server.url)
-        run = carried_out(plan, server, store, on_end=lambda: time.sleep(0.7))  # as long as other trials would take
-    for trial in run.trials:
+    monkeypatch.setattr(trial_runner, "_OWN_REST", 1.1)
+    run = new_run(NAME, a_plan("urllib3", "requests-session", slices=2), Target(testbed="local"), SURROUNDINGS)
+    with gunicorn("aiohttp", keep_alive="1") as server:
+        # as long as other trials would take
+        measures = TrialRunner(OneUpstream(server.port), on_end=lambda: time.sleep(1.3))
+        done = execute(run, measures, store, Recorder(), by_turns=measures.by_turns)
+    for trial in done.trials:
         assert (trial.status, trial.errors) == ("done", {})
         assert trial.connections_reopened > 0
 

@@ -6,7 +6,6 @@ import pytest
 
 from clientlab.results.trial import PlannedTrial
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.strategies import plugins
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.server_process import WorkerCounts
 from clientlab.workload.delays import Delay
@@ -42,34 +41,3 @@ def test_a_delay_or_a_queue_is_found_in_a_real_trial(strategy, upstream, request
     trial = TrialRunner(testbed)(planned, workload, tmp_path, lambda _: None)
     assert trial.status == "done", trial.reason
     assert trial.verdict == verdict, trial.busy
-
-
-STALLED = """
-import time
-from clientlab.clients.http_client import HttpClient
-
-
-class Stalled(HttpClient):
-    policy = "per thread"
-
-    def send(self, request):
-        time.sleep(0.2)
-        return super().send(request)
-"""
-
-
-def test_a_stall_that_nothing_explains_is_no_lock(testbed, tmp_path):
-    """Eight threads whose client sleeps: most of their time is in no part, and no thread waits for a lock."""
-    file = tmp_path / "stalled.py"
-    file.write_text(STALLED, encoding="utf-8")
-    strategy = f"{file}:Stalled@threads"
-    plugins.admit([strategy])
-    planned = PlannedTrial(
-        arm="arm", strategy=strategy, upstream="aiohttp", route="direct", workload="workload", round=1, order=0,
-        concurrency=8,
-    )  # fmt: skip
-    trial = TrialRunner(testbed)(planned, Workload(requests=24, concurrency=8), tmp_path, lambda _: None)
-    assert trial.status == "done", trial.reason
-    assert trial.verdict in {"unaccounted", "machine"}, trial.busy  # the machine may be full of other tests
-    assert trial.busy["unaccounted"] > 0.9
-    assert trial.busy["locks"] < 0.2

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
-from clientlab.conformance.server import counting_server, ok
 from clientlab.measuring.outcome import Measurement, Outcome
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.shard import ShardSlices
@@ -15,12 +12,10 @@ from clientlab.results.trial import PlannedTrial
 from clientlab.running.merged_shards import merged_trial
 from clientlab.running.quantiles import times_of
 from clientlab.running.trial_result import Begun, finished_trial
-from clientlab.running.trial_runner import TrialRunner
 from clientlab.running.whole_load import censored_mean, progress_of
 from clientlab.samples.log_reader import RECORD, Samples
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial, a_shard_report
-from clients.fake_testbed import FakeTestbed
 
 C = 64
 COMMON = {
@@ -155,27 +150,6 @@ def test_shards_that_end_apart_have_the_rate_of_the_time_in_which_all_sent():
     assert trial.status == "done", trial.reason
     assert trial.requests_per_second == pytest.approx(1250, rel=0.02)
     assert (trial.wall_seconds, trial.tail_seconds) == (20.0, pytest.approx(15.0))
-
-
-@pytest.mark.real
-def test_processes_of_one_machine_that_end_apart_follow_the_same_rule(tmp_path):
-    """The second shard's requests take ten times as long: the rate is that until the first shard's end."""
-
-    def answered(seen):
-        time.sleep(0.1 if int(seen.target[1:]) % 2 else 0.01)
-        return ok(b"")
-
-    with counting_server(answered) as server:
-        planned = PlannedTrial(
-            arm="a", strategy="urllib3@threads", upstream="server", route="direct", workload="w", round=1, order=0,
-            concurrency=2,
-        )  # fmt: skip
-        workload = Workload(requests=24, shards=2, warmup=0, path="/{k}", concurrency=2, timeout=5.0)
-        trial = TrialRunner(FakeTestbed(server))(planned, workload, tmp_path, lambda _: None)
-    assert trial.status == "done", trial.reason
-    quick, slow = trial.by_shard
-    assert trial.tail_seconds == pytest.approx(slow.wall_seconds - quick.wall_seconds, abs=0.2)
-    assert trial.requests_per_second > 1.3 * 24 / trial.wall_seconds
 
 
 @pytest.mark.parametrize(

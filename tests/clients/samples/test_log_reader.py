@@ -53,13 +53,14 @@ def begin(log: SampleLog, number: int) -> None:
 
 
 def test_every_finished_request_is_read_with_what_was_written(log, tmp_path):
-    """Start, seconds, bytes and status, exactly."""
-    for number in range(3):
-        put(log, number, seconds=0.1 * number)
+    """In the order of their starts; requests in flight and places never used are left out."""
+    for number, start in ((0, 5.0), (1, 3.0), (4, 4.0)):
+        put(log, number, start=start, seconds=0.1 * number)
+    begin(log, 2)
     found = log_reader.read(tmp_path)
-    assert found.numbers.tolist() == [0, 1, 2]
-    assert found.records["start"].tolist() == [100.0, 101.0, 102.0]
-    assert found.records["seconds"].tolist() == [0.0, 0.1, 0.2]
+    assert found.numbers.tolist() == [1, 4, 0]
+    assert found.records["start"].tolist() == [3.0, 4.0, 5.0]
+    assert found.records["seconds"].tolist() == [0.1, 0.4, 0.0]
     assert found.records["bytes"].tolist() == [10] * 3
     assert found.records["status"].tolist() == [200] * 3
     assert (found.errors, found.examples) == ({}, {})
@@ -91,21 +92,6 @@ def test_the_librarys_own_seconds_are_read_beside_the_labs(log, tmp_path):
     assert found.numbers.tolist() == [0, 1, 40]
     assert found.records["elapsed"].tolist() == [0.125, 0.0, 0.125]
     assert found.records["seconds"].tolist() == [0.25] * 3
-
-
-def test_requests_come_in_the_order_of_their_start(log, tmp_path):
-    """Which is not that of their numbers, where several send at once."""
-    for number, start in ((0, 5.0), (1, 3.0), (2, 4.0)):
-        put(log, number, start=start)
-    assert log_reader.read(tmp_path).numbers.tolist() == [1, 2, 0]
-
-
-def test_requests_in_flight_and_places_never_used_are_left_out(log, tmp_path):
-    """Only what is done is read."""
-    put(log, 0)
-    begin(log, 1)
-    put(log, 4)
-    assert log_reader.read(tmp_path).numbers.tolist() == [0, 4]
 
 
 def test_what_began_before_the_trial_is_left_out_with_its_errors(log, tmp_path):
@@ -150,6 +136,7 @@ def test_a_folder_without_a_log_has_no_samples(content, tmp_path):
         (tmp_path / RECORDS_FILE).write_bytes(content)
     found = log_reader.read(tmp_path)
     assert (len(found.records), len(found.numbers), found.errors) == (0, 0, {})
+    assert len(log_reader.LogFollower(tmp_path).new_records().numbers) == 0
 
 
 def test_a_log_cut_short_in_a_record_keeps_the_whole_ones(log, tmp_path):
@@ -219,31 +206,13 @@ def test_the_last_call_misses_nothing(tmp_path):
     log.close(0)
 
 
-def test_new_records_leave_out_the_warm_up(tmp_path):
-    """Its requests are numbered from below zero."""
+def test_new_records_leave_out_the_warm_up_and_include_those_beyond_the_expected_number(tmp_path):
+    """A warm-up is numbered from below zero. Where a duration ends the trial, the number of requests was a guess."""
     log, follower = SampleLog(tmp_path, -5, 15), log_reader.LogFollower(tmp_path)
-    for number in range(-5, 3):
+    for number in range(-5, 10):
         put(log, number)
-    assert follower.new_records().numbers.tolist() == [0, 1, 2]
-    put(log, 3)
-    assert follower.new_records().numbers.tolist() == [3]
-    log.close(0)
-
-
-def test_new_records_include_those_beyond_the_expected_number(tmp_path):
-    """A duration ends the trial, so the number of requests was a guess."""
-    log, follower = SampleLog(tmp_path, 0, 10), log_reader.LogFollower(tmp_path)
-    for number in range(10):
-        put(log, number)
-    assert len(follower.new_records().numbers) == 10
+    assert follower.new_records().numbers.tolist() == list(range(10))
     for number in range(10, 9000):
         log.write_late(number, 1.0, 0.25, 7, 200, 0)
     assert follower.new_records().numbers.tolist() == list(range(10, 9000))
     log.close(0)
-
-
-def test_there_are_no_new_records_before_the_log_exists(tmp_path):
-    """Nor while the trial's process has made the file and not yet written the header."""
-    assert len(log_reader.LogFollower(tmp_path).new_records().numbers) == 0
-    (tmp_path / "trial.samples").touch()
-    assert len(log_reader.LogFollower(tmp_path).new_records().numbers) == 0

@@ -5,17 +5,13 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-import psutil
 import pytest
 
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun, LabError, ServerLost
-from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds import scrape
 from clientlab.testbeds.compose import ComposeTestbed
-from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
-from clients.documents import a_planned_trial
 from running import caddy, gunicorn
 
 
@@ -86,29 +82,3 @@ def test_a_health_check_names_the_server_that_does_not_answer(monkeypatch):
             testbed.serve("aiohttp")
         release.set()
     assert found.startswith(f"{silent.url}/healthz ")
-
-
-@pytest.mark.real
-@pytest.mark.release
-def test_an_upstream_that_freezes_in_a_trial_ends_it(monkeypatch, tmp_path):
-    """As a worker measures it: all its processes are stopped, and its requests fail one after the other."""
-    monkeypatch.setattr(scrape, "HEALTH_SECONDS", 1.0)
-    workload = Workload(requests=300, warmup=0, timeout=0.5, path="/?number={k}", delay=Delay.parse("5ms"))
-    with gunicorn("aiohttp") as server:
-        upstream = psutil.Process(server.process.pid)
-        processes = [upstream, *upstream.children()]
-
-        def freeze(finished: int | None) -> None:
-            if (finished or 0) >= 20:
-                for process in processes:
-                    process.suspend()
-
-        try:
-            run_trial = TrialRunner(ComposeTestbed({"AIOHTTP_ADDRESS": f"127.0.0.1:{server.port}"}))
-            trial = run_trial(a_planned_trial("http.client"), workload, tmp_path, freeze)
-        finally:
-            for process in processes:
-                process.resume()
-    assert (trial.status, trial.partial, set(trial.errors)) == ("failed", True, {"timeout-read"})
-    assert f"http://127.0.0.1:{server.port}/healthz" in trial.reason
-    assert 20 <= trial.requests - sum(trial.errors.values()) < 300

@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun
-from clientlab.testbeds.scrape import Endpoint, get, proxy_use, upstream_use
-from running import FRAMEWORKS, gunicorn
+from clientlab.testbeds.scrape import Endpoint, proxy_use, upstream_use
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture(scope="module", params=FRAMEWORKS)
-def upstream(request):
-    """An upstream of two workers under gunicorn."""
-    with gunicorn(request.param) as server:
-        yield server
-
-
-def test_an_upstream_counts_what_a_client_sent_and_nothing_else(upstream):
-    """Requests and connections exactly; scrapes and health checks are in neither."""
-    endpoint = Endpoint("127.0.0.1", upstream.port)
-    before = upstream_use(endpoint)
-    assert before.processes == 2
-    for _ in range(3):
-        assert get(endpoint, "/healthz")[0] == 200
-        upstream_use(endpoint)
-    for _ in range(4):
-        with contextlib.closing(upstream.connect()) as connection:
-            for _ in range(5):
-                connection.request("GET", "/")
-                assert connection.getresponse().read()
-    after = upstream_use(endpoint)
-    assert after.requests - before.requests == 20
-    assert after.connections - before.connections == 4
-    assert after.cpu_seconds >= before.cpu_seconds > 0
 
 
 def test_the_proxy_says_how_long_it_held_requests_and_what_it_may_use():
