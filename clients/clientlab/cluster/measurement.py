@@ -33,7 +33,7 @@ _LOOK_SECONDS = 1.0
 _STOP_SECONDS = 10.0
 _START_AFTER, _START_AFTER_PER_SHARD = 0.5, 0.03
 """Seconds from the moment when the last shard is ready to the agreed start. Meanwhile, each learns of it and reads
-the counters of the servers. 64 shards on two cores need 1.5 s."""
+the counters of the servers. With 0.6 s in all, 64 shards on two cores began up to 4.6 s apart; with 2.4 s, 29 ms."""
 
 
 class ClusterMeasurement:

@@ -50,6 +50,7 @@ class LabClock:
 
 
 _AHEAD_PER_SHARD = 0.01
+"""Seconds that each shard adds to START_AHEAD, because all of them read their counters at once."""
 
 
 class AgreedStart:
