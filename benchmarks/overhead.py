@@ -99,7 +99,7 @@ def compare(strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file
             executor = make_executor(context(count, folder))
             ways = [_lab_loop(executor), bare_loops.bare_loop(strategy, url, ca_file)]
             took = _take_turns(ways, [0, 1] if lab_first else [1, 0], count, BLOCK if spec.concurrency == 1 else count)
-            if errors := log_reader.read(Path(folder)).errors:
+            if errors := log_reader.read_measured(Path(folder)).errors:
                 raise SystemExit(f"requests failed: {errors}")
         return took
 

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.figures import BenchmarkRow, covered, false, share
-from clientlab.analysis.precision import FEWEST_ROUNDS, SEQUENTIAL_CONFIDENCE, narrow_enough
-from clientlab.analysis.ratios import CONFIDENCE
-from clientlab.analysis.standings import GroupKey, TrialCost, standings
-from clientlab.analysis.typical import typical, typical_interval
+from clientlab.analysis.decisions import FEWEST_SEQUENTIAL_ROUNDS, SEQUENTIAL_CONFIDENCE, narrow_enough
+from clientlab.analysis.ratios import CONFIDENCE, typical, typical_interval
+from clientlab.analysis.simultaneous import compare_arms
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.judging.comparison import Comparison, compare
@@ -94,7 +93,7 @@ def until_precise(logs: Floats, precision: float) -> tuple[Floats, Floats]:
     """Return the intervals with which runs end (a row each): narrow enough, or out of rounds."""
     low, high = np.full(len(logs), np.nan), np.full(len(logs), np.nan)
     going = np.ones(len(logs), np.bool_)
-    for rounds in range(FEWEST_ROUNDS, logs.shape[1] + 1):
+    for rounds in range(FEWEST_SEQUENTIAL_ROUNDS, logs.shape[1] + 1):
         so_far = logs[going, :rounds]
         ends = typical_interval(so_far, SEQUENTIAL_CONFIDENCE)
         done = narrow_enough(typical(so_far), *ends, precision) | (rounds == logs.shape[1])
@@ -167,13 +166,9 @@ def _of_headlines(seed: int) -> Iterator[BenchmarkRow]:
 
 def _names_a_slower(logs: Floats) -> bool:
     """Whether some interval of a run excludes 1. A ratio below 1 counts too: it contradicts the ranking."""
-    group = GroupKey("workload", "aiohttp", "direct")
-    costs = [
-        TrialCost(f"arm {arm}", group, number, seconds, errors=0)
-        for arm, row in enumerate(np.exp(logs).tolist())
-        for number, seconds in enumerate(row, start=1)
-    ]
-    ratios = [row.ratio for row in standings(costs, CONFIDENCE)[group] if row.ratio is not None]
+    found = compare_arms({str(arm): dict(enumerate(row)) for arm, row in enumerate(np.exp(logs).tolist())}, CONFIDENCE)
+    fastest = min(found.levels, key=found.levels.__getitem__)
+    ratios = [ratio for name in found.levels if (ratio := found.ratio(name, fastest)) is not None]
     return any((one.low or 0) > 1 or one.value < 1 - 1e-9 for one in ratios)
 
 

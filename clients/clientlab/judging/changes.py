@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clientlab.analysis.decisions import EQUAL
-from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate
-from clientlab.analysis.unpaired import detectable, unpaired_difference, unpaired_ratio
+from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, unpaired_difference, unpaired_ratio
 from clientlab.results.figure_definition import Figure
 from clientlab.results.trial import Trial
 
@@ -27,11 +26,11 @@ class Change:
 
     `before`, `after`: the figure over the rounds; None without a trial that has the figure. `values`: of each trial
     that has it, in both runs. `ratio`: after over before, typical of the rounds; None where a value is 0. With a ratio,
-    `before` is the median of the rounds, and `after` follows from both. `confidence`: of the interval.
-    `difference`: after less before, from means, of figures that are shares; None for others. `verdict`: by the interval
-    of one of them. `detectable`: the smallest ratio above 1 that a comparison at this noise shows in 80 of 100 cases;
-    None if unknown. `bounds`: whether `before` and `after` are only lower bounds, because requests failed. `bounded`: a
-    round of either run has a lower bound, so there is no ratio.
+    `before` is the median of the rounds, and `after` follows from both. `difference`: after less before, from means, of
+    figures that are shares. `verdict`: by the interval of either, at this `confidence`. `detectable`: the smallest
+    ratio above 1 that a comparison at this noise shows in 80 of 100 cases; None if unknown. `bounds`: whether `before`
+    and `after` are only lower bounds, because requests failed. `bounded`: a round of either run has a lower bound, so
+    there is no ratio.
     """
 
     figure: Figure
@@ -59,41 +58,47 @@ class Change:
 
 
 def simultaneous(count: int) -> float:
-    """The confidence of each of so many intervals with which all hold the truth in 95 of 100 cases (Bonferroni)."""
+    """Return the confidence of each of so many intervals with which all hold in 95 of 100 cases (Bonferroni)."""
     return 1 - (1 - CONFIDENCE) / max(1, count)
 
 
 def has_interval(figure: Figure, trials: Trials) -> bool:
-    """Whether both runs have enough rounds with the figure."""
-    return _enough(figure.values(trials[0]), figure.values(trials[1]))
+    """Return whether both runs have enough rounds with the figure."""
+    return all(len(figure.values(of_run)) >= FEWEST_ROUNDS for of_run in trials)
 
 
 def change_of(figure: Figure, trials: Trials, confidence: float) -> Change:
-    """The change of a figure. `confidence`: of its interval."""
+    """Return the change of a figure. `confidence`: of its interval."""
     before, after = figure.values(trials[0]), figure.values(trials[1])
-    ratio, difference = estimates(figure, before, after, confidence)
+    ratio = difference = detectable = None
+    if figure.unit == "share":
+        difference = unpaired_difference(after, before, confidence)
+    elif any((*before, *after)):
+        ratio, detectable = unpaired_ratio(after, before, figure.resolution, confidence)
+    elif before and after:  # all are 0
+        ratio = Estimate(1.0, *((1.0, 1.0) if has_interval(figure, trials) else (None, None)))
     if figure.has_bounds([*trials[0], *trials[1]]):
-        return _of_bounds(figure, trials, ratio)
-    # Where a value of 0 permits no ratio, the difference decides whether there is a change.
+        return _change_of_bounds(figure, trials, ratio)
+    # If a value of 0 permits no ratio, the difference decides whether there is a change.
     judged = difference or (unpaired_difference(after, before, confidence) if ratio is None else None)
-    shown = [figure.over_rounds(of_run) for of_run in trials]
-    if ratio is not None and shown[0] is not None:
-        shown[1] = shown[0] * ratio.value
+    shown_before, shown_after = (figure.over_rounds(of_run) for of_run in trials)
+    if ratio is not None and shown_before is not None:
+        shown_after = shown_before * ratio.value
     return Change(
         figure,
-        shown[0],
-        shown[1],
+        shown_before,
+        shown_after,
         (before, after),
         ratio,
         difference,
         _verdict(figure, ratio, judged),
-        None if ratio is None else detectable(after, before, figure.resolution, confidence),
+        detectable,
         confidence=confidence,
     )
 
 
-def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change:
-    """A change of which some values are lower bounds. `least`: the ratio of the values as they are.
+def _change_of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change:
+    """Return a change of which some values are lower bounds. `least`: the ratio of the values as they are.
 
     With bounds in one run only, the true ratio lies beyond `least`, on the side of the bounds. So its verdict stands if
     it speaks against the run with the bounds. Otherwise nothing is known.
@@ -101,7 +106,7 @@ def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change
     before, after = trials
     bounded = figure.has_bounds(before), figure.has_bounds(after)
     against: ChangeVerdict = "better" if bounded[0] == figure.less_is_better else "worse"
-    sure = not all(bounded) and _verdict(figure, least, None) == against
+    is_sure = not all(bounded) and _verdict(figure, least, None) == against
     return Change(
         figure,
         figure.over_rounds(before),
@@ -109,27 +114,10 @@ def _of_bounds(figure: Figure, trials: Trials, least: Estimate | None) -> Change
         (figure.values(before), figure.values(after)),
         None,
         None,
-        against if sure else "undecided",
+        against if is_sure else "undecided",
         bounds=(figure.is_bound(before), figure.is_bound(after)),
         bounded=True,
     )
-
-
-def estimates(
-    figure: Figure, before: list[float], after: list[float], confidence: float
-) -> tuple[Estimate | None, Estimate | None]:
-    """The typical ratio of a round to a round of two runs; of a figure that is a share, the difference of the means."""
-    if figure.unit == "share":
-        return None, unpaired_difference(after, before, confidence)
-    if any((*before, *after)):
-        return unpaired_ratio(after, before, figure.resolution, confidence), None
-    if not before or not after:
-        return None, None
-    return Estimate(1.0, *((1.0, 1.0) if _enough(before, after) else (None, None))), None
-
-
-def _enough(before: list[float], after: list[float]) -> bool:
-    return min(len(before), len(after)) >= FEWEST_ROUNDS
 
 
 def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None) -> ChangeVerdict:

@@ -1,13 +1,31 @@
-"""Ratios paired by round: the median over rounds, and the interval of few rounds against the t test's."""
+"""Typical values, their ratios and spreads: the formulas of their intervals, and how often these hold the truth.
+
+The sampling error of a share near 95 % is 0.5 % in 2,000 simulations. `scripts/bench truth` draws ten times as many.
+"""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from benchmarks.simulated_runs import MODELS, until_precise
+from scipy import stats
 
-from clientlab.analysis.ratios import paired_ratio
+from clientlab.analysis.ratios import (
+    expected_width,
+    paired_ratio,
+    shift_interval,
+    spread_ratio,
+    typical,
+    typical_estimate,
+    typical_interval,
+    unpaired_difference,
+    unpaired_ratio,
+)
 
-DRAW = np.random.default_rng(11)
+RUNS = 2000
+LEAST = 0.93
 
 
 def by_round(figures) -> dict[int, float]:
@@ -15,16 +33,57 @@ def by_round(figures) -> dict[int, float]:
     return dict(enumerate(figures, start=1))
 
 
-@pytest.mark.parametrize(("rounds", "quantile"), [(3, 4.303), (4, 3.182)])
-def test_the_value_is_the_median_ratio_and_few_rounds_have_the_interval_of_a_paired_t_test(rounds, quantile):
-    """The interval's ends lie around the mean difference of logarithms, at the tabulated quantile of t."""
-    these, those = DRAW.lognormal(1, 0.2, rounds), DRAW.lognormal(0, 0.2, rounds)
-    logs = np.log(these) - np.log(those)
-    half = quantile * logs.std(ddof=1) / np.sqrt(rounds)
+def gaps(model: str, rounds: int, seed: int):
+    """Logarithms of the ratio of two arms that are typically equal; shape (runs, rounds)."""
+    logs = MODELS[model](np.random.default_rng(seed), (RUNS, 2, rounds))
+    return logs[:, 1] - logs[:, 0]
+
+
+@pytest.mark.parametrize("rounds", [3, 7, 20])
+@pytest.mark.parametrize("model", MODELS)
+def test_the_interval_holds_the_typical_ratio_in_93_of_100_runs(model, rounds):
+    """Also if one arm has outlying rounds, which the ratio of means would count."""
+    low, high = typical_interval(gaps(model, rounds, 101), 0.95)
+    assert np.mean((low <= 0) & (high >= 0)) >= LEAST
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_runs_that_end_with_a_precision_have_it_as_often(model):
+    """They look after each round, and end at an interval that is narrow by chance."""
+    low, high = until_precise(gaps(model, 40, 103), 0.03)
+    assert np.mean((low <= 0) & (high >= 0)) >= LEAST
+
+
+@pytest.mark.parametrize("rounds", [3, 4])
+def test_few_rounds_have_their_median_and_the_interval_of_a_paired_t_test(rounds):
+    """The interval lies around the mean difference of logarithms."""
+    draw = np.random.default_rng(11)
+    these, those = draw.lognormal(1, 0.2, rounds), draw.lognormal(0, 0.2, rounds)
     ratio = paired_ratio(by_round(these), by_round(those))
-    assert ratio.value == pytest.approx(np.exp(np.median(np.log(these / those))))
-    assert (ratio.low, ratio.high) == pytest.approx(tuple(np.exp([logs.mean() - half, logs.mean() + half])), rel=2e-4)
+    logs = np.log(these / those)
+    expected = stats.ttest_rel(np.log(these), np.log(those)).confidence_interval(0.95)
+    assert ratio.value == pytest.approx(np.exp(np.median(logs)))
+    assert ratio.interval == pytest.approx(tuple(np.exp([min(expected.low, *logs), max(expected.high, *logs)])))
     assert ratio.rounds == rounds
+
+
+@pytest.mark.parametrize(("rounds", "cut"), [(8, 1), (16, 2), (31, 3)])
+def test_more_rounds_have_the_interval_of_their_trimmed_mean(rounds, cut):
+    """An eighth is left out at each end; the spread is that of the values drawn in to the ones that are kept."""
+    values = np.random.default_rng(3).normal(size=rounds)
+    kept, drawn_in = np.sort(values)[cut:-cut], np.sort(values)
+    drawn_in[:cut], drawn_in[-cut:] = kept[0], kept[-1]
+    error = drawn_in.std(ddof=1) / (1 - 2 * cut / rounds) / np.sqrt(rounds)
+    low, high = typical_interval(values, 0.95)
+    assert (low + high) / 2 == pytest.approx(kept.mean()) == pytest.approx(float(typical(values)))
+    assert (high - low) / 2 == pytest.approx(stats.t.ppf(0.975, len(kept) - 1) * error, rel=0.12)
+
+
+@pytest.mark.parametrize("rounds", [3, 8, 25])
+def test_the_expected_width_is_that_of_normal_values(rounds):
+    """It says how many rounds a claim needs."""
+    low, high = typical_interval(np.random.default_rng(5).normal(size=(RUNS, rounds)), 0.95)
+    assert np.mean(high - low) / 2 == pytest.approx(expected_width(rounds, 0.95), rel=0.15)
 
 
 def test_one_outlying_round_hardly_moves_the_ratio():
@@ -36,15 +95,113 @@ def test_one_outlying_round_hardly_moves_the_ratio():
 
 
 def test_only_rounds_that_both_have_are_paired():
-    """A round in which one of the two failed tells nothing of their ratio. Two rounds have no interval."""
+    """Two rounds have no interval. What a round does to both arms cancels out."""
     ratio = paired_ratio({1: 2.0, 2: 100.0, 4: 8.0}, {1: 1.0, 3: 1.0, 4: 4.0})
     assert (ratio.value, ratio.low, ratio.high, ratio.rounds) == (pytest.approx(2), None, None, 2)
     assert paired_ratio({1: 2.0}, {2: 1.0}) is None
-    assert paired_ratio({}, {}) is None
-
-
-def test_what_a_round_does_to_both_cancels_out():
-    """A machine that is three times as slow in one round widens nothing."""
     pace = np.array([1.0, 3.0, 0.5, 2.0])
     ratio = paired_ratio(by_round(pace * 1.5), by_round(pace))
-    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((1.5, 1.5, 1.5))
+    assert (ratio.value, *ratio.interval) == pytest.approx((1.5, 1.5, 1.5))
+
+
+def test_a_typical_figure_may_be_zero():
+    """Such as the errors of a round: then the interval is that of the figures, not of their logarithms."""
+    found = typical_estimate([0.0, 0.0, 0.3])
+    assert found.low < found.value == 0.0
+    assert found.high >= 0.3
+    assert typical_estimate([1.0, 2.0, 4.0]).value == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("rounds", [6, 12])
+@pytest.mark.parametrize("model", ["clean", "heavy tails", "outliers in one arm", "outliers in all arms"])
+def test_the_interval_of_a_ratio_of_spreads_holds_it_in_93_of_100_runs(model, rounds):
+    """Outlying rounds do not mislead it, although they would move a standard deviation."""
+    many = MODELS[model](np.random.default_rng(0), (200_000, 2, 2))
+    one, other = np.median(np.abs(many[:, :, 0] - many[:, :, 1]), axis=0)
+    runs = np.exp(MODELS[model](np.random.default_rng(20), (600, 2, rounds)))
+    found = [spread_ratio(by_round(run[1]), by_round(run[0])) for run in runs.tolist()]
+    assert np.mean([ratio.low <= other / one <= ratio.high for ratio in found]) >= LEAST
+
+
+def test_few_rounds_have_no_interval_of_their_spread_and_one_has_no_spread():
+    """Nor has an arm that does not vary, or hardly ever does."""
+    these, those = {1: 1.0, 2: 2.0, 3: 4.0}, {1: 1.0, 2: 1.5, 3: 2.25}
+    ratio = spread_ratio(these, those)
+    assert (ratio.value, ratio.interval, ratio.rounds) == (pytest.approx(np.log(2) / np.log(1.5)), None, 3)
+    assert spread_ratio({1: 1.0}, {1: 2.0}) is None
+    assert spread_ratio(these, dict.fromkeys(these, 1.0)) is None
+    step = by_round([1.0, 1.0, 1.0, 1.0, 2.0, 2.0])
+    assert spread_ratio(by_round(np.arange(1.0, 7.0)), step).interval is None
+
+
+@pytest.mark.parametrize("rounds", [(3, 3), (5, 3), (3, 6)])
+def test_few_rounds_of_two_runs_have_the_interval_of_welchs_test(rounds):
+    """Of logarithms, around the typical ratio."""
+    draw = np.random.default_rng(3)
+    these, those = draw.lognormal(1, 0.2, rounds[0]), draw.lognormal(0, 0.4, rounds[1])
+    expected = stats.ttest_ind(np.log(these), np.log(those), equal_var=False).confidence_interval(0.99)
+    middle, half = float(np.median(np.log(these[:, None] / those))), (expected.high - expected.low) / 2
+    found, _ = unpaired_ratio(these.tolist(), those.tolist(), confidence=0.99)
+    assert found.value == pytest.approx(math.exp(middle))
+    assert found.interval == pytest.approx((math.exp(middle - half), math.exp(middle + half)))
+
+
+@pytest.mark.parametrize(("rounds", "level"), [((4, 4), 0.95), ((8, 8), 0.999), ((6, 11), 0.95), ((20, 20), 0.99)])
+def test_more_rounds_of_two_runs_have_the_interval_of_the_rank_sum_test(rounds, level):
+    """A shift is inside exactly if the exact test, at 0.7 of the permitted error, does not reject it."""
+    draw = np.random.default_rng(7)
+    these, those = draw.normal(size=rounds[0]), draw.normal(size=rounds[1])
+    low, high = shift_interval(these, those, confidence=level)
+    error = 0.7 * (1 - level)
+    for inside, end in ((1, low), (-1, high)):
+        test = [stats.mannwhitneyu(these - end + side * inside * 1e-9, those, method="exact") for side in (-1, 1)]
+        assert test[0].pvalue > error >= test[1].pvalue
+
+
+@pytest.mark.parametrize("rounds", [(5, 5), (4, 8), (20, 20)])
+@pytest.mark.parametrize("often", [0.0, 0.1])
+def test_the_interval_of_the_typical_ratio_of_two_runs_holds_it_in_93_of_100(rounds, often):
+    """Also if one round in ten of one run takes three times as long."""
+    draw = np.random.default_rng(37)
+    these, those = (draw.normal(0, 0.05, (RUNS, count)) for count in rounds)
+    these += np.log(3) * (np.random.default_rng(38).random(these.shape) < often)
+    low, high = shift_interval(these, those)
+    assert np.mean((low <= 0) & (high >= 0)) >= LEAST
+
+
+def test_the_smallest_detectable_change_is_seen_in_80_of_100_comparisons():
+    """Of runs with the noise that it was computed from."""
+    these, those = np.random.default_rng(41).normal(0, 0.1, (2, RUNS, 6))
+    limits = [
+        np.log(unpaired_ratio(np.exp(a).tolist(), np.exp(b).tolist())[1]) for a, b in zip(these, those, strict=True)
+    ]
+    low, _ = shift_interval(these + np.median(limits), those)
+    assert np.mean(low > 0) == pytest.approx(0.8, abs=0.05)
+
+
+def test_too_few_rounds_of_two_runs_and_figures_of_zero():
+    """Fewer than three rounds on a side have no interval, and a figure that is not above 0 has no ratio."""
+    for rounds in ((1, 5), (5, 2)):
+        found, detectable = unpaired_ratio([4.0] * rounds[0], [2.0] * rounds[1])
+        assert (found.value, found.interval, detectable) == (pytest.approx(2), None, None)
+        assert unpaired_difference([4.0] * rounds[0], [2.0] * rounds[1]).interval is None
+    for these, those in (([], [1.0]), ([1.0], []), ([0.0, 1.0], [1.0]), ([1.0], [-1.0])):
+        assert unpaired_ratio(these, those) == (None, None)
+    assert unpaired_difference([], [1.0]) is None
+
+
+def test_figures_without_spread_are_as_sure_as_their_resolution():
+    """Counts that are always the same are exact; a median known to three digits is not."""
+    counts, _ = unpaired_ratio([130.0] * 3, [1.0] * 3)
+    assert (counts.low, counts.value, counts.high) == pytest.approx((130, 130, 130))
+    rounded, _ = unpaired_ratio([1.001] * 3, [1.0] * 3, step=1e-3)
+    # s = step / sqrt(12) on both sides, 4 degrees of freedom
+    reach = 2.776 * 1e-3 / np.sqrt(12) * np.sqrt(2 / 3)
+    assert np.log(rounded.high) - np.log(rounded.value) == pytest.approx(reach, rel=2e-4)
+
+
+def test_differences_are_those_of_the_means():
+    """Of shares, which may be 0."""
+    found = unpaired_difference([0.0, 0.1, 0.2], [0.0, 0.0, 0.0])
+    half = 4.303 * 0.1 / math.sqrt(3)  # Student's quantile with 2 degrees of freedom
+    assert (found.value, found.low, found.high) == pytest.approx((0.1, 0.1 - half, 0.1 + half), rel=5e-4)

@@ -1,0 +1,125 @@
+"""Quantiles of Student's t and of the studentised range, and the digamma and trigamma functions.
+
+scipy has all four. Measured here, importing `scipy.stats` takes 2 to 4 s, its wheels need 113 MB, and each quantile of
+its studentised range takes 0.2 s, which is ten times as long as here. So scipy is used by the tests only, which compare
+these functions with it over a grid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+_FARTHEST = 8.0
+"""Standard deviations beyond which a normal value is never expected."""
+_NEGLIGIBLE = 45.0
+"""e^-45 = 3e-20: the share of Student's distribution that the quadrature leaves out."""
+
+
+def t_quantile(degrees: float | Floats, probability: float) -> Floats:
+    """Return the value that Student's t with `degrees` of freedom does not exceed with `probability`.
+
+    `degrees`: at least 1, not necessarily whole; `probability`: from 0.5 to below 1. The result has the shape of
+    `degrees`. Its relative error is below 1e-10.
+
+    With t = √f · sinh(u), the density of u is proportional to cosh(u)^-f (Student 1908, The probable error of a mean).
+    The logarithm of the area above u is concave, so Newton's method finds the u of a given area.
+    """
+    freedom = np.asarray(degrees, np.float64)
+    length = np.arccosh(np.exp(_NEGLIGIBLE / freedom))
+    nodes, weights = _quadrature(0, 1)
+
+    def density(u: Floats, of: Floats) -> Floats:
+        found: Floats = np.exp(-of / 2 * np.log1p(np.sinh(u) ** 2))
+        return found
+
+    def area_above(u: Floats) -> Floats:
+        found: Floats = length * (density(u[..., None] + length[..., None] * nodes, freedom[..., None]) @ weights)
+        return found
+
+    u = np.zeros_like(freedom)
+    wanted = 2 * (1 - probability) * area_above(u)
+    for _ in range(8):
+        above = area_above(u)
+        u = u + np.log(above / wanted) * above / density(u, freedom)
+    quantile: Floats = np.sqrt(freedom) * np.sinh(u)
+    return quantile
+
+
+@cache
+def range_quantile(count: int, degrees: float, probability: float) -> float:
+    """Return the value that the studentised range of `count` normal values does not exceed with `probability`.
+
+    The range is divided by an independent estimate of the values' standard deviation with `degrees` of freedom, at
+    least 2 (Tukey 1953, The problem of multiple comparisons). The relative error is below 1e-4 from 3 degrees on.
+    """
+    values, weights = _quadrature(-_FARTHEST, _FARTHEST)
+    densities = weights * np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
+    # The square of a node is an estimate of the deviation: few degrees of freedom put the tail of the range near 0.
+    width = 1 / math.sqrt(2 * degrees)
+    roots, weights = _quadrature(math.sqrt(max(0.0, 1 - 8 * width)), math.sqrt(1 + 10 * width))
+    logs = (degrees - 1) * np.log(roots**2) - degrees * (roots**4 - 1) / 2
+    shares = weights * roots * np.exp(logs - logs.max())
+    shares /= shares.sum()
+    normal = _normal_table()
+    below = np.interp(values, *normal)
+
+    def is_above(studentised: float) -> bool:
+        # The density of the largest value, times the probability that all others lie within the range below it.
+        inside = below - np.interp(values - studentised * roots[:, None] ** 2, *normal)
+        return float(shares @ (count * inside ** (count - 1)) @ densities) > probability
+
+    high = 1.0
+    while not is_above(high):
+        high *= 2
+    return _bisect(is_above, high / 2 if high > 1 else 0.0, high)
+
+
+def digamma(x: Floats) -> Floats:
+    """Return ψ(x) for x > 0: 12 steps of the recurrence, then the series of Abramowitz and Stegun (1964), 6.3.18."""
+    y = x + 12
+    found: Floats = np.log(y) - 1 / (2 * y) - 1 / (12 * y**2) + 1 / (120 * y**4)
+    return found - sum(1 / (x + step) for step in range(12))
+
+
+def trigamma(x: Floats) -> Floats:
+    """Return ψ'(x) for x > 0: 12 steps of the recurrence, then the series of Abramowitz and Stegun (1964), 6.4.12."""
+    y = x + 12
+    found: Floats = 1 / y + 1 / (2 * y**2) + 1 / (6 * y**3) - 1 / (30 * y**5)
+    return found + sum(1 / (x + step) ** 2 for step in range(12))
+
+
+def trigamma_inverse(value: float) -> float:
+    """Return the x between 1e-4 and 1e4 whose ψ'(x), which falls as x grows, is `value`."""
+    return math.exp(_bisect(lambda x: float(trigamma(np.array(math.exp(x)))) < value, math.log(1e-4), math.log(1e4)))
+
+
+def _bisect(is_above: Callable[[float], bool], low: float, high: float) -> float:
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_above(middle) else (middle, high)
+    return (low + high) / 2
+
+
+@cache
+def _normal_table() -> tuple[Floats, Floats]:
+    """Return normal values, and the probability of smaller ones. The error between two of them is below 1e-7."""
+    grid = np.linspace(-_FARTHEST, _FARTHEST, 16_001)
+    return grid, np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in grid.tolist()])
+
+
+def _quadrature(low: float, high: float) -> tuple[Floats, Floats]:
+    """Return nodes and weights of Gauss's quadrature."""
+    nodes, weights = _legendre()
+    return low + (nodes + 1) / 2 * (high - low), weights * (high - low) / 2
+
+
+@cache
+def _legendre() -> tuple[Floats, Floats]:
+    return np.polynomial.legendre.leggauss(64)
