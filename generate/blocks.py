@@ -5,7 +5,8 @@ A block is made of two marker lines, and `refreshed` writes the output of the co
     <!-- $ clientlab list strategies --markdown -->
     <!-- end -->
 
-Output of ``--markdown`` is put in as it is, any other output in a fence, 100 columns wide.
+Output of ``--markdown`` is put in as it is, any other output in a fence, 100 columns wide. A command that ends with
+``| claims`` gives its output up to the table of claims.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from unittest.mock import patch
 
 from click.testing import CliRunner
 
-from clientlab.cli import commands, terminal
+from clientlab.cli import commands, tables
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = 100
 _BEGIN = "<!-- $ "
 _BLOCK = re.compile(rf"^{re.escape(_BEGIN)}(clientlab [^\n]+) -->\n(.*?)^<!-- end -->$", re.DOTALL | re.MULTILINE)
 _RUN_FILE = ".json.gz"
+_CLAIMS = " | claims"
+_TO_CLAIMS = re.compile(r".*?^\| verdict \|.*?(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 class BlockError(Exception):
@@ -53,18 +56,26 @@ def output(command: str) -> str:
 
     A run file that is not there yet gives a line that says so.
     """
-    words = shlex.split(command)[1:]
+    words = shlex.split(command.removesuffix(_CLAIMS))[1:]
     for word in words:
         if word.endswith(_RUN_FILE) and not (ROOT / word).exists():
             name = Path(word).name.removesuffix(_RUN_FILE)
             return f"*Not measured yet: `scripts/findings {name}` puts the result here.*"
-    with contextlib.chdir(ROOT), patch.object(terminal, "PIPE_COLUMNS", COLUMNS):
+    with contextlib.chdir(ROOT), patch.object(tables, "PIPE_COLUMNS", COLUMNS):
         plain = {"COLUMNS": str(COLUMNS), "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
         result = CliRunner().invoke(commands, words, prog_name="clientlab", env=plain)
     if result.exception is not None:
         raise BlockError(f"{command!r} failed: {result.stderr.strip() or result.exception!r}") from result.exception
-    text = "\n".join(line.rstrip() for line in result.stdout.strip("\n").splitlines())
-    return text if "--markdown" in words else f"```text\n{text}\n```"
+    text = result.stdout.strip("\n")
+    if "--markdown" not in words:
+        lines = "\n".join(line.rstrip() for line in text.splitlines())
+        return f"```text\n{lines}\n```"
+    if command.endswith(_CLAIMS):
+        found = _TO_CLAIMS.match(text)
+        if found is None:
+            raise BlockError(f"{command!r}: the run has no claims")
+        text = found[0]
+    return text
 
 
 def stale() -> dict[Path, str]:

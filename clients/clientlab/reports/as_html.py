@@ -1,35 +1,41 @@
 """The report as one HTML file without scripts, fonts, images or requests to a network.
 
-Charts are drawings of 1,000 by 1,000 that the page stretches to the room there is. The text of a chart is beside its
-drawing and not in it, so that letters keep their size on a telephone.
+The page holds each chart in two widths and shows the one that fits the screen, so letters keep their size on a phone.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import jinja2
+from markupsafe import Markup
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.charts import chart_data
-from clientlab.reports.charts.shapes import LineChart, Point
+from clientlab.printable import printable
+from clientlab.reports import colours
+from clientlab.reports.charts.row_charts import RowChart
 from clientlab.reports.claims_section import SIGNS
 from clientlab.reports.contents import page_sections
 from clientlab.reports.files import PAGE
-from clientlab.reports.sections import Report
+from clientlab.reports.sections import Report, Section
+from clientlab.reports.sweeps import Sweep
 from clientlab.results.document import Run
-
-_SIZE = 1000
 
 
 def write(run: Run, path: Path, judged: Sequence[ThresholdResult] = ()) -> None:
     """Write a run's report, with the limits that it was judged by. Raises LabError."""
     with PAGE.writing(path):
-        path.write_text(render(run, judged), encoding="utf-8")
+        path.write_text(printable(render(run, judged)), encoding="utf-8")
+
+
+def write_comparison(baseline: Run, sections: Sequence[Section], path: Path) -> None:
+    """Write the sections of a comparison, in the frame of a run's page. Raises LabError."""
+    named = {"run": baseline, "sections": sections, "title": sections[0].heading, "groups": 0, "drawn": 0}
+    with PAGE.writing(path):
+        path.write_text(printable(TEMPLATES.get_template("comparison.html.j2").render(named)), encoding="utf-8")
 
 
 def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
@@ -44,51 +50,10 @@ def _link(url: str | None) -> str | None:
     return url if url and urlsplit(url).scheme in ("http", "https") else None
 
 
-def _line_path(points: Sequence[Point]) -> str:
-    """A path through the points; a point without a height makes a gap."""
-    path, pen = [], "M"
-    for across, height in points:
-        if height is None:
-            pen = "M"
-            continue
-        path.append(f"{pen}{_x(across)} {_y(height)}")
-        if pen == "M":
-            path.append("h0")  # seen by itself when the next point is missing
-        pen = "L"
-    return "".join(path)
+def _svg(chart: RowChart | Sweep, *, narrow: bool) -> Markup:
+    from clientlab.reports.charts.drawing import svg  # noqa: PLC0415 - a page without charts needs no matplotlib
 
-
-def _dots_path(points: Sequence[tuple[float, float]]) -> str:
-    """A path of dots: strokes of no length with round ends, which stay round when the drawing is stretched."""
-    return "".join(f"M{_x(across)} {_y(height)}h0" for across, height in points)
-
-
-def _band_path(band: Sequence[tuple[float, float, float]]) -> str:
-    """A path around a band: place, lower and upper end."""
-    lower = [f"{_x(across)} {_y(low)}" for across, low, _ in band]
-    upper = [f"{_x(across)} {_y(high)}" for across, _, high in band]
-    return f"M{'L'.join([*lower, *reversed(upper)])}Z"
-
-
-def _area_path(heights: Sequence[float]) -> str:
-    """A path around the area below heights (shares of the row) at even distances."""
-    step = _SIZE / len(heights)
-    points = [f"{_short((index + 0.5) * step)} {_short(_SIZE * (1 - h))}" for index, h in enumerate(heights)]
-    return f"M0 {_SIZE}L{'L'.join(points)}L{_SIZE} {_SIZE}Z"
-
-
-def _x(place: float) -> str:
-    return _short(place * _SIZE / 100)
-
-
-def _y(place: float) -> str:
-    return _short((100 - place) * _SIZE / 100)
-
-
-def _short(value: float) -> str:
-    if not math.isfinite(value):
-        raise ValueError(f"{value} has no place in a drawing")
-    return f"{value:.1f}".removesuffix(".0")
+    return Markup(svg(chart, narrow=narrow))  # noqa: S704 - matplotlib escapes the texts
 
 
 TEMPLATES = jinja2.Environment(
@@ -98,15 +63,6 @@ TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-"""Of charts and tables in HTML: other pages may import ``parts.html.j2`` and ``style.css.j2``."""
 
-TEMPLATES.globals |= {"palette": chart_data, "signs": SIGNS, "ratio": units.ratio, "digits": units.digits}
-TEMPLATES.filters |= {
-    "line": _line_path,
-    "dots": _dots_path,
-    "band": _band_path,
-    "area": _area_path,
-    "link": _link,
-    "kind": lambda part: type(part).__name__,
-}
-TEMPLATES.tests |= {"line_chart": lambda chart: isinstance(chart, LineChart)}
+TEMPLATES.globals |= {"palette": colours, "signs": SIGNS, "ratio": units.ratio, "digits": units.digits}
+TEMPLATES.filters |= {"svg": _svg, "link": _link, "kind": lambda part: type(part).__name__}

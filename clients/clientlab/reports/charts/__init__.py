@@ -1,1 +1,1 @@
-"""Charts of a run as data, and the picture file that is drawn from it. The HTML page draws the same data."""
+"""Charts of a run: `row_charts` and `sweeps` define them, and `drawing` draws them all."""
