@@ -19,17 +19,15 @@ class OutputFile:
     endings: Sequence[str]
 
     def check(self, path: Path) -> None:
-        """Raises LabError for a path that can't be written. Call it before anything is measured."""
+        """Raise LabError if the path cannot be written. Call it before anything is measured."""
         if path.suffix not in self.endings:
             raise LabError(f"{self.kind} {path}: the name must end with {' or '.join(self.endings)}")
         if not path.parent.is_dir():
-            raise LabError(
-                f"{self.kind} {path}: there is no folder {path.parent}; make it or name another with {self.option}"
-            )
+            raise LabError(f"{self.kind} {path}: there is no folder {path.parent}; make it, or change {self.option}")
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[None]:
-        """Checks the path; an error of the operating system becomes a LabError."""
+        """Check the path, and turn errors of the operating system into LabError."""
         self.check(path)
         try:
             yield

@@ -1,23 +1,23 @@
-"""A run as groups of rows, one row per arm, with its bottleneck: the data of tables and charts."""
+"""A run as groups of rows, one row per arm: the data of tables and charts."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import median
-from types import MappingProxyType
 
 from clientlab import units
 from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
-from clientlab.analysis.standings import Comparisons, GroupKey, Schedule, Standing
-from clientlab.judging.cautions import REORDERING
-from clientlab.judging.cautions.trials import commonest_verdict
+from clientlab.analysis.simultaneous import Comparisons
+from clientlab.judging.cautions import REORDERING, commonest_verdict
 from clientlab.judging.find_max import typical_rate
 from clientlab.judging.ranking import (
     ArmKey,
+    GroupKey,
     OfferedLoad,
+    Standing,
     baseline_of,
     compared_by,
     finished_by_group,
@@ -31,102 +31,29 @@ from clientlab.results.figure_definition import Figure, When
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, cost_of, ranked_by
 from clientlab.results.trial import Trial
 
-_NAMES = {
-    "client-bound": "client",
-    "proxy-bound": "proxy",
-    "upstream-bound": "upstream",
-    "link-bound": "link's process",
-    "bandwidth-bound": "link's bandwidth",
-    "latency-bound": "latency",
-    "client-connections": "client's connections",
-    "client-streams": "HTTP/2 streams",
-    "client-lock": "client's lock",
-    "upstream-threads": "upstream's threads",
-    "start-up": "start of the pool",
-    "on-schedule": "none, on schedule",
-    "behind-schedule": "behind schedule",
-}
-"""Verdicts whose name in reports differs."""
+WAITS = "*"
+"""Marks latencies that include the wait for a free connection. A caution explains it."""
 
-_PARTS = {
-    "client": "client",
-    "link": "link",
-    "proxy": "proxy",
-    "upstream": "upstream",
-    "latency": "delays",
-}
-"""Shares that are always shown where they are known."""
-
-_DECIDING = {
-    "bandwidth-bound": ("bandwidth", "bandwidth"),
-    "client-connections": ("connections", "connections"),
-    "client-streams": ("streams", "streams"),
-    "client-lock": ("waiting", "waiting in the client"),
-    "upstream-threads": ("upstream_threads", "threads"),
-    "machine": ("machine", "machine"),
-    "outside": ("outside", "outside"),
-    "start-up": ("startup", "start"),
-    "unaccounted": ("unaccounted", "unaccounted"),
-}
-"""Verdict → the further share that led to it, and its name."""
-
-
-def bottleneck_name(verdict: str | None, shares: Mapping[str, float] = MappingProxyType({})) -> str:
-    """The verdict in a table. A client that was full on a full machine might do more on another machine."""
-    if verdict is None:
-        return units.UNKNOWN
-    beside = ", full machine" if verdict == "client-bound" and shares.get("machine", 0.0) >= FULL else ""
-    return f"{_NAMES.get(verdict, verdict)}{beside}"
-
-
-def shares_of(trials: Iterable[Trial]) -> dict[str, float]:
-    """Median of each busy share over the trials that have it."""
-    found: dict[str, list[float]] = {}
-    for trial in trials:
-        for part, share in trial.busy.items():
-            found.setdefault(part, []).append(share)
-    return {part: float(median(shares)) for part, shares in found.items()}
-
-
-def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
-    """The shares behind a verdict, the one that decided first: ``threads 99 %, delays 12 %, upstream 9 %``."""
-    parts = sorted(((shares[part], name) for part, name in _PARTS.items() if part in shares), reverse=True)
-    deciding, name = _DECIDING.get(verdict or "", ("", ""))
-    if deciding in shares:
-        parts.insert(0, (shares[deciding], name))
-    return ", ".join(f"{name} {100 * share:.0f} %" for share, name in parts) or units.UNKNOWN
-
-
+_LARGE_BODY = 1 << 20
+_THROUGHPUT = BY_KEY["throughput"]
 _FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])
 
+_PARTS = {"client": "client", "link": "link", "proxy": "proxy", "upstream": "upstream", "latency": "delays"}
+"""Busy shares that are always shown, with their names."""
 
-def further_figures(*, open_load: bool) -> list[Figure]:
-    """Return the figures that have ratios beside the one by which arms are ranked."""
-    return [figure for figure in _FURTHER if figure is not ranked_by(open_load=open_load)]
-
-
-LARGE_BODY = 1 << 20
-_THROUGHPUT = BY_KEY["throughput"]
-
-WAITS = "*"
-"""Marks latencies that hold the wait for a free connection. A caution explains it."""
+_DECIDING = {"client-connections": "connections", "client-streams": "streams", "client-lock": "waiting"}
+"""Verdict to the share that led to it, if its name does not say so."""
 
 
 @dataclass(frozen=True)
 class Row:
     """An arm with its figures over the rounds.
 
-    `name`: the arm's name within its group. `fastest`: of the arms with its `load`
-    (`judging.ranking`). `ratio`: to that arm, `to_baseline`: to the experiment's baseline.
-    `ratios`: key of a further figure → its ratio to the fastest arm, where that is known.
-    `figures`: key → the figure over the rounds, or None; those with ratios, or that follow from `level`, agree with it.
-    `level`: typical seconds of what arms are ranked by. `bounds`: keys of those that are only lower
-    bounds, because requests failed. `costs`: the seconds that the arm is ranked by, by
-    round. `errors`: kind → how many, summed. `body_bytes`: received per request. `verdict`: the commonest of the
-    trials' verdicts, or None. `waits`: whether latencies hold the wait for a free connection. `shares`: part → median
-    of its busy share, of the trials with that verdict. `trials`: by round. `alone`: the arm has a load that no
-    other arm of its group has, so it is ranked against none of them. `doubtful`: by a caution about this arm, the
-    ranking might be another.
+    `fastest`: of the arms with its `load`; `alone`: no other arm of the group has that load. `ratio`: to the fastest
+    arm with its load, `ratios`: the same of further figures. `figures`: key to value; those that have ratios agree with
+    them. `bounds`: keys of figures that are only lower bounds, because requests failed. `level`: typical seconds of
+    what arms are ranked by, `costs`: the same of each round. `verdict`: the commonest, `shares`: median busy shares of
+    the trials with it. `waits`: latencies include the wait for a free connection. `doubtful`: by a caution.
     """
 
     name: str
@@ -138,7 +65,6 @@ class Row:
     level: float
     figures: Mapping[str, float | None]
     errors: dict[str, int]
-    body_bytes: float | None
     concurrency: int
     verdict: str | None
     waits: bool
@@ -151,18 +77,19 @@ class Row:
     ratios: Mapping[str, Ratio] = field(default_factory=dict)
 
     @property
-    def schedule(self) -> Schedule | None:
-        """The rate of an open load, and its stages if it has several."""
-        return self.load[1]
-
-    @property
     def rate(self) -> float | None:
         """Planned requests per second of an open load."""
-        return None if self.schedule is None else self.schedule[0]
+        return None if self.load[1] is None else self.load[1][0]
+
+    @property
+    def load_parts(self) -> tuple[str, str, str]:
+        """Concurrency, rate and stages in words; empty if there are none."""
+        rate, stages = self.load[1] or (None, None)
+        return f"c={self.concurrency}", "" if rate is None else f"{units.rate(rate)}/s", str(stages or "")
 
     @property
     def first(self) -> bool:
-        """Whether it is the fastest of several arms that are compared with each other, or the only arm of its group."""
+        """Whether it is the fastest of several arms, or the only arm of its group."""
         return self.fastest and not self.alone
 
     @property
@@ -171,66 +98,55 @@ class Row:
         return shortfall(self.trials)
 
     @property
-    def marked(self) -> str:
-        """The name, with the mark of cautions behind that of a doubtful arm."""
-        return f"{self.name} !" if self.doubtful else self.name
-
-    @property
-    def mark(self) -> str:
-        """The mark of its latencies."""
-        return WAITS if self.waits else ""
+    def bottleneck(self) -> str:
+        """The verdict in words."""
+        special = {"on-schedule": "none, on schedule", "start-up": "start of the pool", None: units.UNKNOWN}
+        if self.verdict == "client-bound" and self.shares.get("machine", 0.0) >= FULL:
+            return "client, full machine"  # on a larger machine it might do more
+        return special.get(self.verdict) or str(self.verdict).removesuffix("-bound").replace("-", " ")
 
     def text(self, figure: Figure) -> str:
-        """The figure as reports show it; the highest rate with its interval."""
+        """Return the figure as reports show it: the highest rate with its interval, errors by kind."""
         value = self.figures[figure.key]
+        if figure.key == "errors" and self.errors:
+            return ", ".join(f"{count:,} {kind}" for kind, count in self.errors.items())
         if figure is HIGHEST_RATE and value is not None and (rate := typical_rate(self.trials)) is not None:
             return units.ratio_of(rate.with_value(value))
-        holds_waits = figure.bounded is not None and not figure.before_send
-        mark = self.mark if holds_waits and value is not None else ""
-        return f"{figure.text(value, at_least=figure.key in self.bounds)}{mark}"
+        holds_waits = figure.bounded is not None and not figure.before_send and value is not None
+        return figure.text(value, at_least=figure.key in self.bounds) + (WAITS if self.waits and holds_waits else "")
 
 
 @dataclass(frozen=True)
 class Group:
-    """The arms with one workload, upstream, route and link: those of equal concurrency together, the fastest first.
+    """The arms with one workload, upstream, route and link: those of equal load together, the fastest first.
 
-    `requests`: of each trial; None if a duration ends it, or if it is an axis. `upload_size`: bytes of generated
-    uploads, per request. `baseline`: name of the row that others are compared with.
+    `requests`: of each trial; None if a duration ends it, or if it varies. `large_bodies`: of 1 MiB or more.
+    `baseline`: name of the row that others are compared with.
     """
 
     key: GroupKey
     rows: list[Row]
     requests: int | None
-    upload_size: int = 0
+    large_bodies: bool = False
     baseline: str | None = None
 
     @property
+    def title(self) -> str:
+        return self.key.title
+
+    @property
     def open_load(self) -> bool:
-        """Whether its requests arrive by a schedule."""
+        """Whether requests arrive by a schedule."""
         return any(row.rate is not None for row in self.rows)
 
     @property
     def searched(self) -> bool:
-        """Whether its arms are compared by the highest rate that each held."""
+        """Whether arms are compared by the highest rate that each held."""
         return any(row.figures[HIGHEST_RATE.key] is not None for row in self.rows)
 
     @property
-    def large(self) -> bool:
-        """Whether bodies are so large that they matter for the memory of a trial."""
-        received = [row.body_bytes for row in self.rows if row.body_bytes is not None]
-        return max([self.upload_size, *received]) >= LARGE_BODY
-
-    def shows(self, figure: Figure, when: When) -> bool:
-        """Whether a figure that reports show in that case is shown for this group."""
-        if when == "large bodies":
-            return self.large
-        if when == "durations":
-            return self.requests is None
-        return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
-
-    @property
     def by_load(self) -> list[list[Row]]:
-        """The rows of each load: arms are compared within these only."""
+        """The rows of each load; arms are compared only within these."""
         found: dict[OfferedLoad, list[Row]] = {}
         for row in self.rows:
             found.setdefault(row.load, []).append(row)
@@ -238,125 +154,119 @@ class Group:
 
     @property
     def mixed(self) -> bool:
-        """Whether arms have unlike concurrency, or unlike rates."""
-        return len({row.load for row in self.rows}) > 1
+        """Whether arms differ in concurrency or in their rates."""
+        return len(self.by_load) > 1
+
+    def shows(self, figure: Figure, when: When) -> bool:
+        """Return whether a figure that reports show in that case is shown for this group."""
+        if when == "large bodies":
+            return self.large_bodies
+        if when == "durations":
+            return self.requests is None
+        return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
 
     def place_of(self, row: Row) -> str:
-        """The part of the arm's load in which arms of the group differ: ``c=32``, ``200/s``, stages."""
-        parts = [f"c={row.concurrency}"] if len({one.concurrency for one in self.rows}) > 1 else []
-        if row.rate is not None and len({one.rate for one in self.rows}) > 1:
-            parts.append(f"{units.rate(row.rate)}/s")
-        stages = {one.schedule and one.schedule[1] for one in self.rows}
-        if row.schedule is not None and row.schedule[1] is not None and len(stages) > 1:
-            parts.append(str(row.schedule[1]))
-        return ", ".join(parts)
+        """Return what distinguishes the arm's load from others of the group: ``c=32``, ``200/s``, stages."""
+        loads = [set(parts) for parts in zip(*(one.load_parts for one in self.rows), strict=True)]
+        return ", ".join(part for part, found in zip(row.load_parts, loads, strict=True) if part and len(found) > 1)
 
     def name_of(self, row: Row) -> str:
-        """The arm's name, with its load where arms of the group differ in it."""
+        """Return the arm's name, with its load if arms of the group differ in it."""
         return f"{row.name} ({self.place_of(row)})" if self.mixed else row.name
 
-    @property
-    def title(self) -> str:
-        return self.key.title
+
+def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
+    """Return the busy shares, the one that decided first: ``client connections 99 %, delays 12 %``."""
+    parts = sorted(((shares[part], name) for part, name in _PARTS.items() if part in shares), reverse=True)
+    words = str(verdict).removesuffix("-bound")
+    for deciding in (_DECIDING.get(words, ""), words.replace("-", "_"), words.replace("-", "")):
+        if deciding in shares and deciding not in _PARTS:
+            parts.insert(0, (shares[deciding], words.replace("-", " ")))
+            break
+    return ", ".join(f"{name} {100 * share:.0f} %" for share, name in parts) or units.UNKNOWN
+
+
+def further_figures(*, open_load: bool) -> list[Figure]:
+    """Return the figures that have ratios beside the one that ranks the arms."""
+    return [figure for figure in _FURTHER if figure is not ranked_by(open_load=open_load)]
 
 
 def groups_of(run: Run) -> list[Group]:
-    """All groups of a run, in the experiment's order, without arms that have no finished trial."""
-    standings, trials = ranked(run), finished_by_group(run)
+    """Return all groups of a run, in the experiment's order, without arms that have no finished trial."""
+    trials_of_groups = finished_by_group(run)
     further = {figure.key: compared_by(run, figure) for figure in _FURTHER}
     within, baseline = baseline_of(run) or (None, None)
-    return [
-        Group(
-            group,
-            _rows(run, group, rows, trials[group], further),
-            _requests(run, [trial for _, trial in trials[group]]),
-            _upload(run, [trial for _, trial in trials[group]]),
-            baseline if group == within and any(standing.name == baseline for standing in rows) else None,
+    groups = []
+    for key, standings in ranked(run).items():
+        workloads = [run.experiment.workloads[trial.workload] for _, trial in trials_of_groups[key]]
+        counts = {workload.requests for workload in workloads}
+        bodies = [(trial.bytes_received or 0) / max(1, trial.requests) for _, trial in trials_of_groups[key]]
+        by_name: dict[str, list[Trial]] = {}
+        for name, trial in sorted(trials_of_groups[key], key=lambda named: named[1].round):
+            by_name.setdefault(name, []).append(trial)
+        groups.append(
+            Group(
+                key,
+                _rows(run, key, standings, by_name, further),
+                counts.pop() if len(counts) == 1 else None,
+                max(*bodies, *(workload.upload_size or 0 for workload in workloads)) >= _LARGE_BODY,
+                baseline if key == within and baseline in by_name else None,
+            )
         )
-        for group, rows in standings.items()
-    ]
-
-
-def _requests(run: Run, trials: list[Trial]) -> int | None:
-    """The requests of each trial of a group, if all have the same number."""
-    counts = {run.experiment.workloads[trial.workload].requests for trial in trials}
-    return counts.pop() if len(counts) == 1 else None
-
-
-def _upload(run: Run, trials: list[Trial]) -> int:
-    """The largest generated upload of a group's requests, in bytes."""
-    return max(run.experiment.workloads[trial.workload].upload_size or 0 for trial in trials)
+    return groups
 
 
 def _rows(
     run: Run,
     group: GroupKey,
-    standings: list[Standing],
-    trials: list[tuple[str, Trial]],
+    standings: Sequence[Standing],
+    by_name: Mapping[str, Sequence[Trial]],
     further: Mapping[str, Mapping[ArmKey, Comparisons]],
 ) -> list[Row]:
-    by_name = {one.name: [trial for name, trial in trials if name == one.name] for one in standings}
-    of_arms = {name: load_of(run, found[0]) for name, found in by_name.items()}
-    loads = Counter(of_arms.values())
-    marked = {arm for caution in run.cautions if caution.kind in REORDERING for arm in caution.arms}
-    rows = [
-        _row(
-            one,
-            by_name[one.name],
-            load := of_arms[one.name],
-            alone=len(loads) > 1 and loads[load] == 1,
-            doubtful=by_name[one.name][0].arm in marked,
+    """Return the rows of a group. `further`: key of a further figure to the comparisons of each arm."""
+    loads = {name: load_of(run, trials[0]) for name, trials in by_name.items()}
+    arms_of_load = Counter(loads.values())
+    doubtful = {arm for caution in run.cautions if caution.kind in REORDERING for arm in caution.arms}
+    medians = {one.name: figures_at(by_name[one.name], one.level) for one in standings}
+    rows = []
+    for one in standings:
+        trials, load, best = by_name[one.name], loads[one.name], medians[one.reference]
+        ratios = {
+            figure.key: ratio
+            for figure in further_figures(open_load=load[1] is not None)
+            if (found := further[figure.key].get((group, one.name))) and (ratio := found.ratio(one.name, one.reference))
+        }
+        shown = {key: of_best * ratio.value for key, ratio in ratios.items() if (of_best := best[key])}
+        verdict = commonest_verdict(trials)
+        busy = [trial.busy for trial in trials if trial.verdict == verdict]
+        rows.append(
+            Row(
+                name=one.name,
+                strategy=trials[0].strategy,
+                fastest=one.fastest,
+                ratio=one.ratio,
+                to_baseline=one.to_baseline,
+                costs=tuple(map(cost_of, trials)),
+                level=one.level,
+                figures=medians[one.name] | shown,
+                errors=dict(sum((Counter(trial.errors) for trial in trials), Counter[str]())),
+                concurrency=trials[0].concurrency,
+                verdict=verdict,
+                waits=any(trial.waits_for_connection for trial in trials),
+                shares={part: float(median(one[part] for one in busy if part in one)) for one in busy for part in one},
+                trials=tuple(trials),
+                bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
+                alone=len(arms_of_load) > 1 and arms_of_load[load] == 1,
+                doubtful=trials[0].arm in doubtful,
+                load=load,
+                ratios=ratios,
+            )
         )
-        for one in standings
-    ]
-    found = {row.name: row for row in rows}
-    return [
-        _with_further(row, found[one.reference], {key: of.get((group, one.name)) for key, of in further.items()})
-        for row, one in zip(rows, standings, strict=True)
-    ]
-
-
-def _with_further(row: Row, best: Row, compared: Mapping[str, Comparisons | None]) -> Row:
-    """The row with the ratios of its further figures, which are shown at these ratios to those of the fastest arm."""
-    ratios = {
-        figure.key: ratio
-        for figure in further_figures(open_load=row.rate is not None)
-        if (found := compared[figure.key]) is not None and (ratio := found.ratio(row.name, best.name)) is not None
-    }
-    shown = {key: of_best * ratio.value for key, ratio in ratios.items() if (of_best := best.figures[key])}
-    return replace(row, ratios=ratios, figures={**row.figures, **shown})
-
-
-def _row(standing: Standing, trials: list[Trial], load: OfferedLoad, *, alone: bool, doubtful: bool) -> Row:
-    errors: Counter[str] = Counter()
-    for trial in trials:
-        errors.update(trial.errors)
-    verdict = commonest_verdict(trials)
-    return Row(
-        name=standing.name,
-        strategy=trials[0].strategy,
-        fastest=standing.fastest,
-        ratio=standing.ratio,
-        to_baseline=standing.to_baseline,
-        costs=tuple(map(cost_of, trials)),
-        level=standing.level,
-        figures=figures_at(trials, standing.level),
-        errors=dict(errors),
-        body_bytes=_body_bytes(trials),
-        concurrency=trials[0].concurrency,
-        verdict=verdict,
-        waits=any(trial.waits_for_connection for trial in trials),
-        shares=shares_of(trial for trial in trials if trial.verdict == verdict),
-        trials=tuple(sorted(trials, key=lambda trial: trial.round)),
-        bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
-        alone=alone,
-        doubtful=doubtful,
-        load=load,
-    )
+    return rows
 
 
 def figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]:
-    """Key → median over the rounds; of figures that follow from what the arm is ranked by, that of its level."""
+    """Return each figure's median over the rounds; figures that follow from the ranking are those of `level`."""
     found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
     if found[HIGHEST_RATE.key] is not None:
         return found | {HIGHEST_RATE.key: 1 / level}
@@ -375,22 +285,11 @@ def figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]
     return found | following
 
 
-def _body_bytes(trials: list[Trial]) -> float | None:
-    known = [trial.bytes_received / trial.requests for trial in trials if trial.bytes_received is not None]
-    return median(known) if known else None
-
-
 def speed_of(trials: Iterable[Trial]) -> Estimate | None:
-    """Successful requests per second of an arm: the median over its finished trials.
-
-    None without a trial that had a successful request. The interval is the 95 % confidence interval of that median;
-    with fewer than three rounds there is none.
-    """
+    """Return an arm's median of successful requests per second with its 95 % interval; None if none succeeded."""
     rates = {trial.round: rate for trial in trials for rate in _THROUGHPUT.values([trial]) if rate > 0}
-    found = typical_figure(rates)
-    if found is None:
+    if (found := typical_figure(rates)) is None:
         return None
     value = float(median(rates.values()))
-    if found.low is None or found.high is None:
-        return Estimate(value, None, None)
-    return Estimate(value, min(found.low, value), max(found.high, value))
+    low, high = found.interval or (None, None)
+    return Estimate(value, low and min(low, value), high and max(high, value))

@@ -1,64 +1,49 @@
-"""What a report says, whatever its format: sections, which consist of typed parts.
+"""The content of a report, whatever its format: sections that consist of typed parts.
 
 `contents` lists the sections. Each format renders every type of part in its own way. `items` is the content of a part;
-a part without content is left out. Formats of text leave out what only a page has room for: charts, facts and details.
+parts without items are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Literal, TypeVar
 
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.charts.chart_data import ChartGroup, chart_groups
-from clientlab.reports.charts.shapes import BarChart, ChartPanel, DataTable, LineChart
+from clientlab.reports.charts.row_charts import RowChart
+from clientlab.reports.data_table import DataTable
+from clientlab.reports.rows import Group, groups_of
+from clientlab.reports.sweeps import Sweep
 from clientlab.results.document import ClaimResult, Run
-from clientlab.results.plan import Source
 
-MOST_GROUPS = 40
+MOST_GROUPS = 12
 """Groups with charts. The tables show all groups."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run as its report sees it. `judged`: the limits of its user, with their outcomes."""
+    """A run with the user's thresholds and their outcomes (`judged`)."""
 
     run: Run
     judged: Sequence[ThresholdResult] = ()
 
     @cached_property
-    def groups(self) -> list[ChartGroup]:
+    def groups(self) -> list[Group]:
         """The groups that have a finished trial, in the experiment's order."""
-        return chart_groups(self.run)
+        return groups_of(self.run)
 
     @property
-    def drawn(self) -> list[ChartGroup]:
+    def drawn(self) -> list[Group]:
         """The groups that charts show."""
         return self.groups[:MOST_GROUPS]
 
 
 @dataclass(frozen=True)
-class Alert:
-    """Reasons of one kind to doubt the numbers: what they say in a few words, and texts with advice.
-
-    `minor`: they change no decision, so short forms leave them out.
-    """
-
-    title: str
-    reasons: Sequence[tuple[str, str]]
-    minor: bool = False
-
-
-@dataclass(frozen=True)
 class Alerts:
-    """Reasons to doubt the numbers. `brief`: the line that sums them up, in place of them in a short form.
+    """Reasons to doubt the numbers: titles with texts and advice. Short forms show only `brief`, if there is one."""
 
-    Without it, a short form has nothing of them.
-    """
-
-    items: Sequence[Alert]
+    items: Sequence[tuple[str, Sequence[tuple[str, str]]]]
     brief: str = ""
 
 
@@ -73,7 +58,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Lines:
-    """Statements beside the figures, such as the run's name and machine. `brief`: the short form has them, too."""
+    """Statements, such as the run's name and machine. `brief`: short forms show them, too."""
 
     items: Sequence[str]
     brief: bool = True
@@ -100,89 +85,48 @@ class Command:
     items: tuple[str]
 
 
-TextPart = Alerts | Listing | Lines | Tables | Verdicts | Command
-"""What all formats show."""
-
-
 @dataclass(frozen=True)
 class Charts:
-    """Charts. `draw` is called by formats that draw. `noun`: what a folded chart is. `notes`: how to read the charts.
+    """Charts. `make` is called by formats that draw. `noun`: what a folded chart is. `notes`: how to read the charts.
 
-    `look`: below each other, or as a grid for each panel.
+    `small`: they stand beside each other where there is room.
     """
 
-    draw: Callable[[], Sequence[BarChart | LineChart | ChartPanel]]
-    noun: str = "group"
+    make: Callable[[], Iterable[RowChart | Sweep]]
+    noun: str = "chart"
     notes: Sequence[str] = ()
-    look: Literal["charts", "grids"] = "charts"
+    small: bool = False
 
     @cached_property
-    def items(self) -> Sequence[BarChart | LineChart | ChartPanel]:
-        """The charts, drawn once."""
-        return self.draw()
-
-
-@dataclass(frozen=True)
-class Details:
-    """Lines below a title, folded unless `open`."""
-
-    title: str
-    items: Sequence[str]
-    open: bool = False
+    def items(self) -> Sequence[RowChart | Sweep]:
+        """The charts, made once."""
+        return list(self.make())
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with their values, each list with a title. A page folds those after the first `shown`.
-
-    `brief`: the lines that formats of text have instead.
-    """
+    """Names with their values, each list with a title. `brief`: what text formats show instead."""
 
     items: Sequence[tuple[str, Sequence[tuple[str, str]]]]
-    noun: str = "list"
-    shown: int = 6
     brief: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Citation:
-    """The publication that the experiment reproduces."""
-
-    items: tuple[Source]
-
-    @property
-    def brief(self) -> list[str]:
-        """The publication in a line."""
-        (source,) = self.items
-        return [f"Source: {', '.join(filter(None, (source.title, source.authors, source.date, source.url)))}."]
-
-
-Part = TextPart | Charts | Details | Facts | Citation
-"""What a page shows."""
-
-PartT = TypeVar("PartT", bound=Part)
+Part = Alerts | Listing | Lines | Tables | Verdicts | Command | Charts | Facts
 
 
 @dataclass(frozen=True)
-class Section(Generic[PartT]):
+class Section:
     """A section and its parts in their order. `id`: of the page's element. `label`: in the page's list of sections.
 
-    `sentences`: the answers, which stand first. `notes`: how to read the figures. A page has them above the parts,
-    formats of text below. `brief`: the short form has it, too. `folded`: a page folds it.
+    `sentences`: the answers, which stand first. `notes`: how to read the figures. `brief`: short forms have the
+    section, too. `folded`: a page folds it.
     """
 
     id: str
     heading: str
-    parts: Sequence[PartT]
+    parts: Sequence[Part]
     label: str = ""
     sentences: Sequence[str] = ()
     notes: Sequence[str] = ()
     brief: bool = False
     folded: bool = False
-
-
-def in_text(part: Part) -> TextPart:
-    """The part as formats of text show it. They leave out charts and details."""
-    if isinstance(part, Charts | Details):
-        return Lines([])
-    return Lines(part.brief) if isinstance(part, Facts | Citation) else part

@@ -13,16 +13,14 @@ import pytest
 from clientlab.judging.claim_verdicts import judged as claims_of
 from clientlab.judging.comparison import compare
 from clientlab.judging.contrasts import contrasts, environment_pairs
-from clientlab.judging.run_thresholds import judge_run, threshold_of_run
-from clientlab.reports.charts import bars
-from clientlab.reports.charts.chart_data import chart_groups
-from clientlab.reports.charts.forest import comparisons
+from clientlab.judging.thresholds import judge_run, parse_threshold
+from clientlab.reports.charts.row_charts import comparisons, times
 from clientlab.reports.comparison import as_markdown
 from clientlab.reports.figure_tables import figure_table
-from clientlab.reports.rows import groups_of
+from clientlab.reports.rows import groups_of, speed_of
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
-from clients.documents import a_run, a_trial, quantiles
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 ARMS = ("aiohttp@workers", "pycurl", "requests", "urllib3")
 SEEDS = range(3)
@@ -60,7 +58,6 @@ def leading(text: str) -> float:
 
 
 def ends(text: str) -> tuple[float, float]:
-    """The interval of a cell."""
     low, high = re.search(r"\(([\d.,]+) to ([\d.,]+)\)", text).groups()
     return float(low.replace(",", "")), float(high.replace(",", ""))
 
@@ -74,7 +71,6 @@ def tables(run: Run) -> Iterator[list[dict[str, str]]]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rates_are_in_the_order_of_the_ratios_and_have_their_size(seed):
-    """The fastest has the highest rate, and a ratio is that of the two figures beside it."""
     for rows in tables(a_random_run(seed)):
         rates, ratios = [leading(row["req/s"]) for row in rows], [leading(row["x fastest (95 %)"]) for row in rows]
         assert all(before >= after for before, after in pairwise(rates))
@@ -91,17 +87,26 @@ def test_rates_are_in_the_order_of_the_ratios_and_have_their_size(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_charts_show_the_figures_of_the_table(seed):
-    """Bars and points have its order, its times and its ratios."""
     run = a_random_run(seed, "direct")
     (rows,) = tables(run)
-    (chart,) = bars.times(run, groups_of(run))
+    groups = groups_of(run)
+    (chart,) = times(run, groups)
     assert [bar.name for bar in chart.rows] == [row["strategy"].removesuffix(" !") for row in rows]
-    assert all(before.length <= after.length for before, after in pairwise(chart.rows))
+    assert all(before.bar <= after.bar for before, after in pairwise(chart.rows))
     for bar, row in zip(chart.rows, rows, strict=True):
-        assert 1000 / leading(bar.value) == pytest.approx(leading(row["req/s"]), rel=SLACK)
-    forest = comparisons(run, chart_groups(run))[0]
+        assert 1000 / leading(bar.text) == pytest.approx(leading(row["req/s"]), rel=SLACK)
+    forest = next(comparisons(run, groups))
     for point, row in zip(forest.rows, rows, strict=True):
-        assert point.value.startswith(row["x fastest (95 %)"])
+        assert point.text.startswith(row["x fastest (95 %)"])
+
+
+@pytest.mark.parametrize("walls", [(1.0, 1.1, 0.9), (2.0, 1.0, 4.0, 0.5)])
+def test_the_interval_of_a_speed_holds_the_median_of_the_rounds(walls):
+    trials = [a_trial(number=number, wall=wall) for number, wall in enumerate(walls, 1)]
+    found = speed_of([*trials, a_failed_trial("urllib3", number=9)])
+    assert found.low <= found.value <= found.high
+    assert found.value == pytest.approx(np.median([1000 / wall for wall in walls]))
+    assert speed_of(trials[:2]).interval is None
 
 
 def in_environments(seed: int) -> Run:
@@ -125,7 +130,7 @@ def in_environments(seed: int) -> Run:
     return a_run(*trials, arms=arms, environments=specs, claims=claims)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_comparison_has_one_result_wherever_it_is_shown(seed):
     """Sentence, table, charts, claims and thresholds; the other way round, it is the exact inverse."""
     run = in_environments(seed)
@@ -139,7 +144,7 @@ def test_a_comparison_has_one_result_wherever_it_is_shown(seed):
                 shown = row.ratio if key == "wall" else row.ratios.get(key)
                 if other.fastest:
                     assert (shown.low, shown.value, shown.high) == pytest.approx(expected)
-            (judged,) = judge_run(run, [threshold_of_run(f"{new.name}: {key} +500%")])
+            (judged,) = judge_run(run, [parse_threshold(f"{new.name}: {key} +500%")])
             assert (judged.found, *judged.interval) == pytest.approx((ratio.value, *ratio.interval))
             if found.arm.name == "urllib3 in new":
                 (claim,) = [one for one in claims_of(run) if (one.figure == "cpu") == (key == "cpu")]
@@ -153,7 +158,7 @@ def test_a_change_between_two_runs_is_that_of_the_figures_beside_it(seed):
     text = as_markdown(compare(a_random_run(seed, "direct"), [a_random_run(seed + 1000, "direct")], force=True), [])
     found = 0
     for line in text.splitlines():
-        _, _, figure, before, after, word, ratio, *_ = [*map(str.strip, line.split("|")), *[""] * 7]
+        _, figure, before, after, word, ratio, *_ = [*map(str.strip, line.split("|")), *[""] * 6]
         if figure not in ("wall", "throughput", "p50", "p99", "cpu") or not ratio.startswith("x "):
             continue
         found += 1

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from clientlab.judging.comparison import compare
-from clientlab.judging.thresholds import change_threshold, judge_changes
+from clientlab.judging.thresholds import judge_changes, parse_change
 from clientlab.reports import comparison
 from clientlab.results.figures import COMPARED
 from clients.documents import SURROUNDINGS, a_run, a_trial
@@ -18,7 +18,6 @@ ARMS = ("urllib3", "pycurl")
 
 
 def a_run_at(pace: float, name: str, **changes):
-    """Three rounds of two arms."""
     return a_run(*(a_trial(arm, n, pace * (1 + n / 100), **changes) for arm in ARMS for n in (1, 2, 3)), name=name)
 
 
@@ -30,12 +29,10 @@ FAULTY = a_run_at(0.5, "after", errors={"reset": 5})
 
 
 def judged(comparison, *texts: str):
-    """Thresholds held against a comparison."""
-    return judge_changes(comparison, [change_threshold(text) for text in texts], strict=False)
+    return judge_changes(comparison, [parse_change(text) for text in texts], strict=False)
 
 
 def printed(*others, texts=()) -> str:
-    """The terminal's report."""
     found = compare(BASE, others)
     console = Console(width=150)
     with console.capture() as capture:
@@ -44,22 +41,20 @@ def printed(*others, texts=()) -> str:
 
 
 def line_of(text: str, name: str) -> str:
-    """The first line that begins with a figure's name."""
     return next(line for line in text.splitlines() if line.split()[:1] == [name])
 
 
 def test_the_terminal_names_surroundings_first_then_each_figure_with_its_verdict():
-    """Baseline, now, verdict, ratio and interval; at the end how many there are."""
     text = printed(SLOWER)
     assert text.index("python: CPython 3.11.7 -> CPython 3.13.1") < text.index("wall")
-    assert line_of(text, "wall").split()[1:6] == ["1.02", "s", "1.53", "s", "slower"]
+    assert line_of(text, "wall").split()[1:7] == ["1.02", "s", "1.53", "s", "✗", "slower"]
     assert "x 1.50 (1.42 to 1.58)" in line_of(text, "wall")
     assert "equal" in line_of(text, "memory")
     slower = 2 * sum(figure.key in {"wall", "throughput", "received"} for figure in COMPARED)
     counts = f"0 better, {slower} worse, {2 * len(COMPARED) - slower} equal within 5 %, 0 undecided"
     words = " ".join(text.split())
     assert "A ratio is how many times as much" in words
-    assert re.search(r"the smallest increase that shows in 80 of 100 comparisons is: wall 6\.2\d* %,", words)
+    assert re.search(r"smallest increase that shows in 80 of 100 comparisons here: wall 6\.2\d* %,", words)
     assert f"{2 * len(COMPARED)} figures compared: {counts}." in text
 
 
@@ -68,12 +63,11 @@ def test_errors_are_told_with_what_they_leave_of_the_other_figures():
     text = printed(FAULTY)
     assert "more" in line_of(text, "errors")
     assert "+0.500 points" in line_of(text, "errors")
-    assert line_of(text, "wall").split()[1:] == ["1.02", "s", "–", "undecided", "–"]
+    assert line_of(text, "wall").split()[1:] == ["1.02", "s", "–", "?", "undecided", "–"]
     assert "requests failed in 6 of 6 trials: their totals (wall time, …) are left out" in text
 
 
 def test_json_holds_every_figure_in_base_units():
-    """Seconds, bytes, counts and shares; with interval, rounds, verdict, and the thresholds' outcomes."""
     found = compare(BASE, [SLOWER])
     document = json.loads(comparison.as_json(found, judged(found, "wall +10%")))
     assert (document["baseline"], document["runs"][0]["run"]) == ("before", "after")

@@ -9,16 +9,15 @@ import json
 import numpy as np
 import pytest
 
-from clientlab.analysis.histogram import histogram_of
 from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare
-from clientlab.judging.thresholds import change_threshold, judge_changes, judge_limits, limit
-from clientlab.reports import as_csv, as_html, as_junit, as_markdown
+from clientlab.judging.thresholds import judge_changes, judge_run, parse_change, parse_threshold
+from clientlab.reports import as_csv, as_junit, as_markdown
 from clientlab.reports.headline import sentence
 from clientlab.results.plan import Claim
 from clientlab.running.quantiles import quantiles_of
 from clients.documents import a_run, a_trial, quantiles
-from clients.reports.columns_of_runs import columns
+from clients.reports.test_table import columns
 
 BOUNDS = ["mean", "p99", "p999", "max"]
 
@@ -29,8 +28,6 @@ def a_timed_trial(strategy: str, number: int, answered: list[float], failed: lis
     return a_trial(
         strategy, number, requests=len(good) + len(bad), errors={"timeout": len(bad)} if failed else {},
         latency_seconds=quantiles_of(good, bad), overhead_seconds=quantiles_of(good - 0.005, bad - 0.005),
-        histogram={"encoded": histogram_of(good).encode().decode()},
-        failed_histogram={"encoded": histogram_of(bad).encode().decode()} if failed else None,
     )  # fmt: skip
 
 
@@ -47,12 +44,11 @@ RUN = a_run(*SOUND, *FAULTY)
 
 
 def test_the_table_shows_a_lower_bound():
-    """In the terminal, in Markdown and on the page; the median lies below the failures and is exact."""
+    """The median lies below the failures and is exact."""
     found = columns(RUN)
     assert found["strategy"] == ["sound", "faulty"]
     assert (found["p50"], found["p99"]) == (["9.02 ms"] * 2, ["9.02 ms", "≥ 300 ms"])
     assert "| ≥ 300 ms |" in as_markdown.render(RUN)
-    assert "<td>≥ 300 ms</td>" in as_html.render(RUN)
 
 
 def test_a_row_of_csv_marks_its_lower_bounds():
@@ -69,7 +65,7 @@ def test_a_lower_bound_fails_every_limit():
     outcomes = {
         (one.threshold.text, one.arm): one
         for text in ("p99 > 100ms", "p99 > 10s", "p50 > 100ms")
-        for one in judge_limits(RUN, [limit(text)])
+        for one in judge_run(RUN, [parse_threshold(text)])
     }
     assert {key: one.outcome for key, one in outcomes.items()} == {
         ("p99 > 100ms", "sound"): "held", ("p99 > 100ms", "faulty"): "failed",
@@ -82,7 +78,6 @@ def test_a_lower_bound_fails_every_limit():
 
 
 def a_comparison(before: list, after: list):
-    """The comparison of two runs of one arm."""
     arm = {"arm": "it", "strategy": "it"}
     runs = [a_run(*(trial.model_copy(update=arm) for trial in trials)) for trials in (before, after)]
     return compare(runs[0], [runs[1]])
@@ -94,7 +89,6 @@ def a_comparison(before: list, after: list):
         (SOUND, FAULTY, "worse", "failed"),  # at least 300 ms is more than 9 ms
         (FAULTY, SOUND, "better", "held"),
         (FAULTY, FAULTY, "undecided", "failed"),
-        (rounds("it", 30, 0.001), SOUND, "undecided", "failed"),
         (SOUND, rounds("it", 30, 0.001), "undecided", "failed"),  # at least 9 ms, and perhaps much more
     ],
 )
@@ -103,7 +97,7 @@ def test_a_comparison_says_only_what_lower_bounds_allow(before, after, verdict, 
     found = a_comparison(before, after)
     change = found.others[0].changes["it"]["p99"]
     assert (change.verdict, change.ratio) == (verdict, None)
-    (judged_change,) = judge_changes(found, [change_threshold("p99 +1000%")], strict=False)
+    (judged_change,) = judge_changes(found, [parse_change("p99 +1000%")], strict=False)
     assert judged_change.outcome == outcome
     median = found.others[0].changes["it"]["p50"]
     assert (median.verdict, median.bounds) == ("equal", (False, False))

@@ -17,18 +17,16 @@ from clientlab.reports.sections import Report
 from clientlab.workload.arrivals import Stages
 from clientlab.workload.workload import Workload
 from clients.documents import a_run, an_open_trial
-from clients.reports.columns_of_runs import columns
+from clients.reports.test_table import columns
 
 OPEN = Workload(rate=200, duration=5.0)
 
 
 def rounds(strategy: str, p99: float, **changes) -> list:
-    """Three rounds."""
     return [an_open_trial(strategy, number, p99 * (1 + number / 1000), **changes) for number in (1, 2, 3)]
 
 
 def run_of(*trials):
-    """A run whose workload is an open load."""
     return a_run(*trials, workloads={"workload": OPEN})
 
 
@@ -81,12 +79,11 @@ def test_a_strategy_that_sends_too_little_or_drops_is_behind_schedule():
     assert of_schedule(planned_per_second=200, achieved_per_second=197, dropped=0) == "behind-schedule"
     assert of_schedule(planned_per_second=200, achieved_per_second=200, dropped=1) == "behind-schedule"
     run = run_of(*rounds("slow", 2.0, achieved_per_second=150.0))
-    (caution,) = [one for one in cautions_of(run) if one.kind == "behind-schedule"]
-    assert "slow sent 150 of 200 requests/s" in caution.text
+    (caution,) = [one for one in cautions_of(run) if one.kind == "overloaded"]
+    assert "slow: sent 150 of 200 requests/s" in caution.text
 
 
 def test_a_claim_about_what_the_schedule_decides_is_refused():
-    """Such a claim would be settled by the plan."""
     run = run_of(*rounds("quick", 0.010), *rounds("slow", 0.030))
     table = ClaimTable(text="quick is faster", kind="less", figure="wall_seconds", a="quick", b="slow")
     with pytest.raises(FieldError, match=r"arm .quick.*p99"):

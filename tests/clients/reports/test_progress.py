@@ -10,7 +10,6 @@ from pathlib import Path
 from rich.console import Console
 
 from clientlab.reports.progress import LiveBar, PlainLines
-from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
 TRIALS = (
@@ -19,25 +18,31 @@ TRIALS = (
      "[2/3] round 2 aiohttp direct pycurl: 1.00 s, 1,000 requests/s, 4 errors"),
     (a_failed_trial("[b]x", "it [/b] broke", order=2), "[3/3] round 1 aiohttp direct [b]x: FAILED, it [/b] broke"),
 )  # fmt: skip
-
-
 BEGINNING = ["Is [x] fast? -> results/a run", "Each trial: GET /, 1,000 requests."]
 
 
+class Clock:
+    """A clock that a test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def tell(observer) -> None:
-    """Three trials, from their start to their end."""
     observer.run_started(a_run(question="Is [x] fast?"), Path("results/a run"))
     for trial, _ in TRIALS:
         observer.trials_started([trial], 3)
+        observer.progressed(None)
         observer.progressed(1234)
         observer.trial_ended(trial)
 
 
-def test_without_a_terminal_there_is_a_line_a_trial():
-    """Whole, however long, and nothing in between."""
+def plain(tell: Callable[[PlainLines], None], clock: Callable[[], float] = lambda: 0.0, width: int = 200) -> list[str]:
     output = io.StringIO()
-    tell(PlainLines(Console(file=output, width=20)))
-    assert output.getvalue().splitlines() == [*BEGINNING, *(line for _, line in TRIALS)]
+    tell(PlainLines(Console(file=output, width=width), clock))
+    return output.getvalue().splitlines()
 
 
 def on_a_terminal(tell: Callable[[LiveBar], None], clock: Callable[[], float] = lambda: 0.0) -> str:
@@ -48,21 +53,16 @@ def on_a_terminal(tell: Callable[[LiveBar], None], clock: Callable[[], float] = 
     return output.getvalue()
 
 
+def test_without_a_terminal_there_is_a_line_a_trial():
+    assert plain(tell, width=20) == [*BEGINNING, *(line for _, line in TRIALS)]
+
+
 def test_on_a_terminal_one_line_is_updated():
     """Only the beginning, and trials that failed, leave lines of their own, markup or not."""
     text = on_a_terminal(tell)
     assert "3/3" in text
     assert [line in text for _, line in TRIALS] == [False, False, True]
     assert all(line in text for line in BEGINNING)
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def measure_two_rounds(observer, clock: Clock, begun: int = 4, **changes) -> None:
@@ -81,40 +81,16 @@ def measure_two_rounds(observer, clock: Clock, begun: int = 4, **changes) -> Non
 
 def test_the_first_round_tells_how_long_the_rest_takes():
     """At its own pace, whatever was estimated before: once in plain lines, and always on a terminal."""
-    clock, output = Clock(), io.StringIO()
-    measure_two_rounds(PlainLines(Console(file=output, width=200), clock), clock)
-    assert [line for line in output.getvalue().splitlines() if "left" in line] == [
-        "after 2 of 4 trials: about 40 s left"
-    ]
+    clock = Clock()
+    lines = plain(lambda observer: measure_two_rounds(observer, clock), clock)
+    assert [line for line in lines if "left" in line] == ["after 2 of 4 trials: about 40 s left"]
     for begun, left in ((2, []), (3, ["about 35 s left"]), (4, ["about 15 s left"])):
         shown = on_a_terminal(lambda bar, begun=begun: measure_two_rounds(bar, clock, begun), clock)
         assert re.findall(r"\w+ \d+ s left", shown) == left
 
 
 def test_a_run_with_a_budget_tells_how_long_it_takes_at_most():
-    """Its number of rounds is not known."""
     clock = Clock()
     shown = on_a_terminal(lambda bar: measure_two_rounds(bar, clock, 2, budget=90.0), clock)
     assert "takes at most 92 s" in shown
     assert "at most 65 s left" in shown
-
-
-WARM = {"workload": Workload(duration=1.0, concurrency=64)}
-
-
-def warm_up(observer, clock: Clock) -> None:
-    """A warm-up that takes 17 s, of which an observer is told each half second."""
-    trial = a_trial(concurrency=64)
-    observer.run_started(a_run(trial, workloads=WARM), Path("results/a run"))
-    observer.trials_started([trial], 1)
-    for _ in range(34):
-        clock.now += 0.5
-        observer.progressed(None)
-
-
-def test_a_slow_warm_up_is_not_silent():
-    """As before a server with a listen queue of 5. Without a terminal, one line of each such trial is enough."""
-    clock, output = Clock(), io.StringIO()
-    warm_up(PlainLines(Console(file=output, width=200), clock), clock)
-    assert output.getvalue().splitlines()[2:] == ["[1/1] warming up 64 connections for 5 s so far"]
-    assert "warming up 64 connections" in on_a_terminal(lambda bar: warm_up(bar, clock), clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -21,6 +22,13 @@ def shown(run, width: int = 150, *, whole: bool = True) -> str:
     with console.file:
         console.print(as_terminal.render(run, whole=whole), highlight=False)
         return console.export_text()
+
+
+def columns(run) -> dict[str, list[str]]:
+    """Heading → cells of the only table of a run."""
+    (group,) = groups_of(run)
+    table = figure_table(group)
+    return {heading: [row[place] for row in table.rows] for place, heading in enumerate(table.headings)}
 
 
 def cells(text: str) -> dict[str, list[str]]:
@@ -60,7 +68,6 @@ def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
 
 @pytest.mark.parametrize("width", [80, 150])
 def test_a_short_table_keeps_the_bottleneck_and_names_the_columns_that_it_leaves_out(width):
-    """Each of its columns is in the table or in the line below it."""
     text = shown(RUN, width, whole=False)
     [table] = (figure_table(group) for group in groups_of(RUN))
     head = next(line for line in text.splitlines() if "x fastest" in line)
@@ -72,65 +79,40 @@ def test_a_short_table_keeps_the_bottleneck_and_names_the_columns_that_it_leaves
 
 
 def test_medians_of_the_rounds_are_shown_and_errors_are_summed():
-    """One slow round changes no figure."""
     trials = [a_trial("pycurl", number, wall) for number, wall in enumerate((1.0, 1.0, 50.0), start=1)]
     trials[0] = trials[0].model_copy(update={"errors": {"reset": 1, "connect": 2}, "requests": 1003})
     trials[1] = trials[1].model_copy(update={"errors": {"reset": 4}, "requests": 1004})
-    words = " ".join(cells(shown(a_run(*trials)))["pycurl"])
-    assert words.startswith("1 1.00 s 1,000 1 ")
-    assert " 5 reset, 2 connect " in words
+    found = columns(a_run(*trials))
+    assert (found["wall"], found["req/s"], found["errors"]) == (["1.00 s"], ["1,000"], ["5 reset, 2 connect"])
 
 
 def test_a_baseline_has_a_column_of_ratios_to_it():
-    """Only where the experiment names one, and on its own way."""
-    trials = [
-        a_trial(name, number, wall, route=route)
-        for route in ("direct", "proxy")
-        for name, wall in (("urllib3", 1.0), ("pycurl", 4.0))
-        for number in (1, 2, 3)
-    ]
-    arms = [
-        Arm(name=f"{name} ({route})", strategy=name, upstream="aiohttp", route=route, workload="workload")
-        for route in ("direct", "proxy")
-        for name in ("urllib3", "pycurl")
-    ]
-    trials = [trial.model_copy(update={"arm": f"{trial.strategy} ({trial.route})"}) for trial in trials]
-    text = shown(a_run(*trials, arms=arms, baseline="pycurl (direct)"))
-    direct, proxied = text.split("workload · aiohttp upstream · proxy · c=1")
-    proxied = proxied.partition("Figures are medians")[0]
-    assert "x pycurl" in direct
-    assert "0.25" in direct
-    assert "x pycurl" not in proxied
+    arms, trials = [], []
+    for route, (name, wall) in itertools.product(("direct", "proxy"), (("urllib3", 1.0), ("pycurl", 4.0))):
+        arm = f"{name} ({route})"
+        arms.append(Arm(name=arm, strategy=name, upstream="aiohttp", route=route, workload="workload"))
+        trials += [a_trial(name, number, wall, route=route, arm=arm) for number in (1, 2, 3)]
+    direct, proxied = map(figure_table, groups_of(a_run(*trials, arms=arms, baseline="pycurl (direct)")))
+    place = direct.headings.index("x pycurl")
+    assert [row[place].split()[0] for row in direct.rows] == ["0.250", "1"]
+    assert "x pycurl" not in proxied.headings
 
 
-@pytest.mark.parametrize("word", ["[bold]x[/bold]", "[/]"])
-def test_names_are_shown_as_they_are(word):
-    """Whatever stands in them, nothing is taken for markup."""
-    trial = a_trial(workload=word, upstream=word)
-    run = a_run(trial, question=f"Is {word} fast?")
+def test_names_are_shown_as_they_are():
+    word = "[bold]x[/]"
+    run = a_run(a_trial(f"s{word}", workload=word, upstream=word), question=f"Is {word} fast?")
     run = run.model_copy(update={"cautions": [Caution(kind="x", text=f"see {word}", advice=f"try {word}")]})
     text = shown(run)
-    assert f"Is {word} fast?" in text
-    assert f"{word} · {word} upstream · direct" in text
-    assert f"! see {word} - try {word}" in text
-    odd = shown(a_run(a_trial(f"s{word}")))
-    assert f" s{word} " in odd
+    for words in (f"Is {word} fast?", f"{word} · {word} upstream", f"! see {word} - try {word}", f" s{word} "):
+        assert words in text
 
 
 def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
-    """A median is of the trials that have the figure."""
-    names = (
-        "requests_per_second",
-        "cpu_seconds",
-        "peak_rss_bytes",
-        "peak_pss_bytes",
-        "connections_opened",
-        "latency_seconds",
-        "verdict",
-    )
-    unknown = dict.fromkeys(names)
-    text = shown(a_run(a_trial(**unknown)))
-    assert " ".join(cells(text)["urllib3"]) == "1 1.00 s – 1 – – 0 – – –"
-    assert text.splitlines()[1] == "urllib3 was the fastest."
-    one_known = [a_trial(**unknown), a_trial(number=2, **unknown | {"connections_opened": 7, "requests_per_second": 5})]
-    assert " ".join(cells(shown(a_run(*one_known)))["urllib3"]) == "1 1.00 s 5.00 1 – – 0 7 – –"
+    unknown = dict.fromkeys(["requests_per_second", "cpu_seconds", "peak_pss_bytes", "latency_seconds", "verdict"])
+    found = columns(a_run(a_trial(**unknown)))
+    heads = ("req/s", "p50", "p99", "CPU/req", "bottleneck")
+    assert [found[head] for head in heads] == [["–"]] * 5
+    assert (found["wall"], "memory" in found) == (["1.00 s"], False)
+    assert shown(a_run(a_trial(**unknown))).splitlines()[1] == "urllib3 was the fastest."
+    one_known = [a_trial(**unknown), a_trial(number=2, **unknown | {"requests_per_second": 5})]
+    assert columns(a_run(*one_known))["req/s"] == ["5.00"]

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from clientlab.judging.claim_verdicts import judged
 from clientlab.judging.comparison import compare
-from clientlab.judging.run_thresholds import judge_run, threshold_of_run
-from clientlab.judging.thresholds import change_threshold, judge_changes
+from clientlab.judging.thresholds import judge_changes, judge_run, parse_change, parse_threshold
 from clientlab.judging.undecided import undecided_arms
 from clientlab.reports import as_html, as_junit, as_markdown
-from clientlab.reports.charts.chart_data import chart_groups
-from clientlab.reports.charts.forest import comparisons
-from clientlab.reports.comparison import as_json, notices, summary
-from clientlab.reports.comparison import rows as compared_rows
-from clientlab.reports.headline import answers, environment_answers
+from clientlab.reports.charts.row_charts import comparisons
+from clientlab.reports.comparison import as_json, notices, summary, tables
+from clientlab.reports.headline import environment_answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
 from clients.documents import a_run, a_trial
-from clients.reports.columns_of_runs import columns
+from clients.reports.test_table import columns
 
 
 def rounds(strategy: str, wall: float, c: int, make=a_trial, **changes) -> list:
@@ -31,7 +28,6 @@ MIXED = [*rounds("wide", 1.0, 32), *rounds("wider", 2.0, 32), *rounds("one", 30.
 
 
 def test_the_table_keeps_arms_of_equal_concurrency_together():
-    """And says what the ratio is to. An arm that has no equal has no ratio."""
     found = columns(a_run(*MIXED, *rounds("three", 10.0, 4)))
     assert found["strategy"] == ["wide", "wider", "three", "one", "two"]
     assert found["c"] == ["32", "32", "4", "1", "1"]
@@ -43,7 +39,6 @@ SHORT = [*rounds("httpx", 5.0, 300, requests=75), *rounds("requests", 1.0, 300),
 
 
 def test_an_arm_that_never_reached_its_concurrency_is_named_with_the_reason_and_not_ranked():
-    """In headline, table and charts of each format, and in claims; also if it looks fastest."""
     for wall in (5.0, 0.1):
         run = a_run(*rounds("httpx", wall, 300, requests=75), *SHORT[3:])
         for text in (as_html.render(run), as_markdown.render(run)):
@@ -52,7 +47,7 @@ def test_an_arm_that_never_reached_its_concurrency_is_named_with_the_reason_and_
         found = columns(run)
         assert found["strategy"] == ["requests", "urllib3", "httpx"]
         assert found["x fastest (95 %)"][::2] == ["1", "not ranked"]
-        bars = [bar.name for chart in comparisons(run, chart_groups(run)) for bar in chart.rows]
+        bars = [bar.name for chart in comparisons(run, groups_of(run)) for bar in chart.rows]
         assert bars == ["requests", "urllib3"]
         assert undecided_arms(run) == set()
         assert "not ranked: it sent only 75 requests" in as_junit.render(run, [])
@@ -62,26 +57,17 @@ def test_an_arm_that_never_reached_its_concurrency_is_named_with_the_reason_and_
         assert "75 requests" in claim.measured
 
 
-def test_without_a_ranked_arm_the_answer_gives_the_reason_alone():
-    """Such as with fewer requests than may be in flight."""
-    run = a_run(*rounds("a", 1.0, 300, requests=75), *rounds("b", 2.0, 300, requests=75))
-    (answer,) = answers(groups_of(run))
-    assert answer.startswith("a is not ranked: ")
-    assert " b is not ranked: " in answer
-    assert columns(run)["x fastest (95 %)"] == ["not ranked"] * 2
-
-
 def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
     """A threshold of it fails where the later side fell short: it may have become that slow."""
     whole, short = a_run(*rounds("httpx", 1.0, 300)), a_run(*SHORT[:3])
     found = compare(whole, [short])
     assert found.others[0].changes["httpx"]["throughput"].verdict == "undecided"
-    assert any("httpx is not compared" in line for _, lines in notices(found) for line in lines)
-    assert list(compared_rows(found)) == []
+    assert any("httpx is not compared" in line for notice in notices(found) for line in notice.items)
+    assert tables(found) == []
     assert "p99" not in as_json(found, [])
     assert "httpx: p99" not in as_junit.render_comparison(found, [])
     assert summary(found).startswith("0 figures compared")
-    assert judge_changes(found, [change_threshold("throughput -5%")], strict=False)[0].outcome == "failed"
+    assert judge_changes(found, [parse_change("throughput -5%")], strict=False)[0].outcome == "failed"
     sides = [
         rounds("httpx", wall, 300, requests=requests, arm=f"httpx in {name}", environment=name)
         for name, wall, requests in (("old", 1.0, 1000), ("new", 5.0, 75))
@@ -91,4 +77,4 @@ def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
     specs = {name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")}
     run = a_run(*sides[0], *sides[1], arms=arms, environments=specs)
     assert "are not compared: httpx in new: it sent only 75" in environment_answers(run)[0].sentence
-    assert judge_run(run, [threshold_of_run("throughput -5%")])[0].outcome == "failed"
+    assert judge_run(run, [parse_threshold("throughput -5%")])[0].outcome == "failed"
