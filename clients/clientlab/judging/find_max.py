@@ -1,19 +1,18 @@
 """`--find-max`: the highest rate that an arm holds, searched anew in each round.
 
 A rate is doubled until it does not hold, then bisected on a logarithmic scale until the rates that held and did not
-hold are 2.5 % apart. The highest rate of the round is between them. The next rate follows from the trials that the run
-file has, so a search that was interrupted goes on.
+hold are 2.5 % apart. The highest rate of the round is between them. The next rate follows from the trials in the run
+file, so an interrupted search goes on.
 
-A rate is decided by the first two of its trials that agree, because one disturbance of the machine would otherwise
-halve the result. By this rule, half of all trials hold the rate that is found. A rule by which a single success decides
-finds a rate that is 4.6 % higher, if trials vary by 10 %.
+A rate is decided by the first two of its trials that agree, because one disturbance would otherwise halve the result.
+So half of all trials hold the rate that is found. If a single success decided, the rate would be 4.6 % higher with
+trials that vary by 10 %.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -27,15 +26,10 @@ from clientlab.workload.workload import MOST_REQUESTS
 
 USUAL_TRIALS = 15
 """About how many trials a search takes: one on the way up, and two at each end and for each of five bisections."""
-
 _RESOLUTION = 1.025
 _STEP = 2.0
-_AGREEING = 2
-_SENT = 0.95
-"""Share of the planned rate that a trial must send to hold it."""
 
-Outcome = tuple[float, bool]
-"""The rate of a trial, and whether the trial held it."""
+Outcome = tuple[float, bool]  # the rate of a trial, and whether it held the rate
 
 
 def why_not_held(trial: Trial, conditions: Conditions) -> str | None:
@@ -43,10 +37,10 @@ def why_not_held(trial: Trial, conditions: Conditions) -> str | None:
     load = trial.open_load
     if trial.status != "done" or load is None:
         return f"the trial {trial.status}: {trial.reason or 'unknown'}"
-    if load.achieved_per_second < _SENT * load.planned_per_second:
+    if load.achieved_per_second < 0.95 * load.planned_per_second:
         return f"{units.rate(load.achieved_per_second)} of {units.rate(load.planned_per_second)} requests/s were sent"
     if growth := growth_in(trial):
-        return growth.text
+        return growth
     for figure, limit in conditions.limits:
         value, at_least = figure.of(trial), figure.is_bound([trial])
         if value is None or value >= limit or at_least:
@@ -57,7 +51,7 @@ def why_not_held(trial: Trial, conditions: Conditions) -> str | None:
 def bracket_of(outcomes: Sequence[Outcome]) -> tuple[float | None, float | None]:
     """Return the highest rate that was held, and the lowest one above it that was not; None for a missing end.
 
-    On the way up, a rate that was held once is an end until it is decided.
+    A rate that was held once is an end until it is decided.
     """
     verdicts = {rate: _verdict(outcomes, rate) for rate, _ in outcomes}
     failed = min((rate for rate, held in verdicts.items() if held is False), default=math.inf)
@@ -84,13 +78,9 @@ def next_rate(outcomes: Sequence[Outcome], start: float, lowest: float, highest:
 
 
 def _verdict(outcomes: Sequence[Outcome], rate: float) -> bool | None:
-    """Return whether a rate is held, by the first outcome on which two of its trials agree; None: undecided."""
-    counts: Counter[bool] = Counter()
-    for held in (held for tried, held in outcomes if tried == rate):
-        counts[held] += 1
-        if counts[held] == _AGREEING:
-            return held
-    return None
+    """Return whether a rate is held, by the first two of its trials that agree; None: undecided."""
+    tries = [held for tried, held in outcomes if tried == rate][:3]
+    return next((held for held in (True, False) if tries.count(held) > 1), None)
 
 
 def _rounded(rate: float) -> float:
@@ -99,7 +89,7 @@ def _rounded(rate: float) -> float:
 
 @dataclass(frozen=True)
 class Search:
-    """The search of an arm in a round: its trials so far, what became of them, and the rate to try next.
+    """The search of an arm in a round: its trials so far, and the rate to try next.
 
     `outcomes`: without lost trials. `next_rate`: None if the search is over, or its last trial was lost.
     """
@@ -117,21 +107,21 @@ class Search:
         last, (held, failed) = self.probes[-1], bracket_of(self.outcomes)
         if last.status == "lost":
             return Trial.of(planned, status="lost", reason=last.reason, started=last.started)
-        if held is None or failed is None:
+        if held is None:
             why = f"it held no rate: at {last.search_rate:.4g} requests/s, {why_not_held(last, self.conditions)}"
-            why = why if held is None else f"it held even {units.rate(held)} requests/s"
+            return Trial.of(planned, status="failed", reason=why, started=last.started)
+        if failed is None:
+            why = f"it held even {units.rate(held)} requests/s"
             return Trial.of(planned, status="failed", reason=why, started=last.started)
         shown = [one for one in self.probes if one.search_rate == held and not why_not_held(one, self.conditions)][-1]
-        rates = HighestRate(held=held, not_held=failed)
-        changes = {"order": planned.order, "search_rate": None, "open_load": None, "highest_rate": rates}
-        return shown.model_copy(update=changes)
+        own = {"order": planned.order, "search_rate": None, "open_load": None}
+        return shown.model_copy(update={**own, "highest_rate": HighestRate(held=held, not_held=failed)})
 
 
 def search_of(run: Run, arm: str, number: int, conditions: Conditions) -> Search:
     """Return the search of an arm in a round, as far as the run has it.
 
-    It begins at up to 1.41 times `FIRST_RATE`, or as much below it. All later rates follow from the first one, so
-    rounds that began at one rate would try the same rates: the distance of two of them would hide in every round alike.
+    All rates follow from the first one, so that is drawn: rounds that try the same rates all hide the same distance.
     """
     plan = run.experiment
     probes = [probe for probe in run.probes if (probe.arm, probe.round) == (arm, number)]
@@ -146,8 +136,7 @@ def search_of(run: Run, arm: str, number: int, conditions: Conditions) -> Search
     )
     if probes and probes[-1].status == "lost" and probes[-1].order >= since:
         return Search(probes, conditions, outcomes, None)
-    workload = next(plan.workloads[one.workload] for one in plan.arms if one.name == arm)
-    seconds = workload.duration or 1.0
+    seconds = next(plan.workloads[one.workload] for one in plan.arms if one.name == arm).duration or 1.0
     draw = random.Random(f"{plan.seed}:{number}:{arm}").random()  # noqa: S311 - a rate, not a secret
     start = _rounded(FIRST_RATE * _STEP ** (draw - 0.5))
     rate = next_rate(outcomes, start, conditions.fewest_requests / seconds, MOST_REQUESTS / seconds)
@@ -155,10 +144,9 @@ def search_of(run: Run, arm: str, number: int, conditions: Conditions) -> Search
 
 
 def typical_rate(trials: Sequence[Trial]) -> Ratio | None:
-    """Return the median of the highest rates over the rounds with its interval; None without one.
+    """Return the median of the highest rates over the rounds; None without one.
 
-    The interval counts the distance of the rates that held and did not hold: it begins at that of the rates that held,
-    and ends at that of the rates that did not.
+    Its interval reaches from that of the rates that held to that of the rates that did not.
     """
     found = {trial.round: trial.highest_rate for trial in trials if trial.highest_rate is not None}
     middle, held, above = (

@@ -1,4 +1,4 @@
-"""A run with what follows from its trials: the results of its claims, and its cautions."""
+"""The judgement of a run: what follows from its trials, the results of its claims and its cautions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from clientlab.results.store import Store, is_held, read_run
 
 
 def with_judgement(run: Run) -> Run:
-    """The run with claim results and cautions of the trials that it has now."""
+    """Return the run with the claim results and cautions of the trials that it has now."""
     return run.model_copy(update={"claims": judged(run), "cautions": cautions_of(run)})
 
 
 def read_judged(path: Path) -> Run:
-    """The run of a run file, judged. Raises LabError.
+    """Read a run file, and judge the run unless it has ended: then the file holds its judgement. Raise LabError.
 
-    A run that has ended holds its judgement. The file of a run that goes on, or that was killed, holds none, or one of
-    fewer trials. A run that is not finished, and that no process measures, is interrupted.
+    A run that is not finished, and that no process measures, is interrupted.
     """
     run = read_run(path)
     if run.status == "running" and not is_held(path.parent):
@@ -29,5 +28,5 @@ def read_judged(path: Path) -> Run:
 
 
 def find_judged(store: Store, name: str) -> Run:
-    """The run of that name, path or beginning of a name, judged. Raises LabError."""
+    """Read the run of that name, path or beginning of a name, judged. Raise LabError."""
     return read_judged(store.find(name))

@@ -1,34 +1,40 @@
-"""Thresholds that fail a build: for a change (`p99 +10%`), or for a run's figures (`p99 > 50ms`)."""
+"""Thresholds that fail a build: a limit of a figure (`p99 > 50ms`), or a change of it (`p99 +10%`).
+
+A threshold fails if a whole interval is beyond it, or with `strict` if the estimate is. Errors are counted and not
+estimated, so their share decides, and a failed trial fails them. An arm without a finished trial fails.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from clientlab.analysis.decisions import rounds_for_edge
-from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, Ratio, typical_estimate, typical_figure
+from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, typical_estimate, typical_figure
 from clientlab.errors import FieldError
-from clientlab.judging.changes import Change, simultaneous
+from clientlab.judging.changes import Change, change_of, simultaneous
 from clientlab.judging.comparison import Comparison
+from clientlab.judging.contrasts import ArmPair, environment_pairs, pair_ratio
+from clientlab.judging.ranking import fell_short
+from clientlab.nearest import nearest
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import find
-from clientlab.units import WRITTEN, wanted
+from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES, find
+from clientlab.results.plan import Arm, Plan
+from clientlab.units import WRITTEN, Interval, wanted
+from clientlab.workload.load import is_open
 
-_OF_ARM = re.compile(r"\s*(.+):\s+(.+)")
-_CHANGE = re.compile(r"\s*(\w+)\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%?)\s*")
-_LIMIT = re.compile(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)\s*")
+_WRITTEN = re.compile(r"\s*(?:(.+):\s+)?(\w+)\s*([+<>-])\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)\s*")
 ThresholdOutcome = Literal["held", "failed", "not sure"]
-SCHEDULED = "the schedule of arm {!r} decides it; judge p99 or achieved_rate"
 
 
 @dataclass(frozen=True)
 class Threshold:
     """`text`: as the user wrote it. `value`: a share for a `change`, in the figure's unit for a limit.
 
-    `arm`: the one that it is for; None: all.
+    `arm`: the only one that it is for; None: all.
     """
 
     text: str
@@ -37,23 +43,34 @@ class Threshold:
     change: bool
     arm: str | None = None
 
+    @property
+    def edge(self) -> float:
+        """The limit; of a change the ratio at which it lies."""
+        if not self.change:
+            return self.value
+        return 1 + self.value if self.figure.less_is_better else 1 - self.value
+
     def applies_to(self, arm: str) -> bool:
-        """Whether it is for that arm."""
+        """Return whether it is for that arm."""
         return self.arm is None or self.arm == arm
+
+    def judge(self, value: float, edge: float, interval: Interval | None, *, strict: bool) -> ThresholdOutcome:
+        """Return the outcome of a value beyond an edge, or not. Without an interval, only `strict` makes it fail."""
+        sign = 1 if self.figure.less_is_better else -1
+        if sign * value <= sign * edge:
+            return "held"
+        if strict or (interval is not None and min(sign * end for end in interval) > sign * edge):
+            return "failed"
+        return "not sure"
 
 
 @dataclass(frozen=True)
 class ThresholdResult:
     """The outcome of a threshold for an arm of a run. `found`: the ratio (of a share: the difference) or the figure.
 
-    `at_least`: the figure is only a lower bound, because requests failed. It fails every limit, and every threshold of
-    a change unless the bound was in the baseline and the change is surely for the better.
-
-    `interval`: of what was found, by which it was judged; None where there is none.
-
-    "not sure": the estimate is beyond the threshold, but a part of its interval is not. `rounds`: about how many in all
-    would decide then; None if that is not worth it, or unknown. `lost`: failed trials of the
-    arm, for thresholds of errors. Requests of a failed trial were not all counted, so the threshold fails.
+    "not sure": the estimate is beyond the threshold, but a part of its `interval` is not. `rounds`: about how many
+    would decide then. `lost`: failed trials, for thresholds of errors. `at_least`: the figure is only a lower bound,
+    because requests failed. It fails every limit, and every change unless it is surely for the better nevertheless.
     """
 
     threshold: Threshold
@@ -63,223 +80,194 @@ class ThresholdResult:
     found: float | None
     lost: int = 0
     at_least: bool = False
-    interval: tuple[float, float] | None = None
+    interval: Interval | None = None
     rounds: int | None = None
 
 
-def change_threshold(text: str) -> Threshold:
-    """``p99 +10%``, ``throughput -5%``, ``errors +0``; ``ARM: p99 +10%`` for one arm. Raises LabError."""
-    arm, about, (name, sign, number, percent) = _read(text, _CHANGE, "a change, as 'p99 +10%' or 'throughput -5%'")
-    worse = "+" if about.less_is_better else "-"
-    if sign != worse:
-        raise unusable(text, f"this is the good direction; write {name} {worse}{number}{percent}")
-    if not percent and float(number):
-        raise unusable(text, f"write the change in percent, as {name} {worse}10%")
-    return Threshold(text, about, float(number) / 100, change=True, arm=arm)
-
-
-def is_change(text: str) -> bool:
-    """Whether a threshold is written as a change, and not as a limit."""
-    parts = _OF_ARM.fullmatch(text)
-    return _CHANGE.fullmatch(parts[2] if parts else text) is not None
-
-
-def limit(text: str) -> Threshold:
-    """``p99 > 50ms``, ``throughput < 1000``, ``errors > 0``; ``ARM: p99 > 50ms`` for one arm. Raises LabError."""
-    arm, about, (name, sign, number, unit) = _read(text, _LIMIT, "its limit, as 'p99 > 50ms' or 'throughput < 1000'")
-    worse = ">" if about.less_is_better else "<"
-    if sign != worse:
-        raise unusable(text, f"it would fail good results; write {name} {worse} {number}{unit}")
-    sizes = WRITTEN[about.unit]
-    if unit not in sizes and float(number):
-        raise unusable(text, wanted(about.unit, f"{name} {sign} {number}"))
-    return Threshold(text, about, float(number) * sizes.get(unit, 1.0), change=False, arm=arm)
-
-
-def _read(text: str, pattern: re.Pattern[str], wanted: str) -> tuple[str | None, Figure, tuple[str, ...]]:
-    """The arm if one is named, the figure, and the parts of the pattern."""
-    parts = _OF_ARM.fullmatch(text)
-    arm, rest = parts.groups() if parts else (None, text)
-    match = pattern.fullmatch(rest)
+def parse_threshold(text: str) -> Threshold:
+    """Parse ``p99 > 50ms``, ``errors > 0`` or ``p99 +10%``; ``ARM: p99 > 50ms`` for one arm. Raise FieldError."""
+    match = _WRITTEN.fullmatch(text)
     if match is None:
-        raise unusable(text, f"write a figure and {wanted}")
-    return arm, find(match[1], "fail_on", repr(text)), match.groups()
+        raise _unusable(text, "write a figure and its limit, as 'p99 > 50ms', or a change, as 'p99 +10%'")
+    arm, name, sign, number, unit = match.groups()
+    figure, is_change = find(name, "fail_on", repr(text)), sign in "+-"
+    worse = ("+" if is_change else "> ") if figure.less_is_better else ("-" if is_change else "< ")
+    if sign != worse.strip():
+        raise _unusable(text, f"it would fail good results; write {name} {worse}{number}{unit}")
+    sizes = {"%": 0.01} if is_change else WRITTEN[figure.unit]
+    if unit not in sizes and (unit or float(number)):
+        how = f"write the change in percent, as {name} {worse}10%" if is_change else None
+        raise _unusable(text, how or wanted(figure.unit, f"{name} {sign} {number}"))
+    return Threshold(text, figure, float(number) * sizes.get(unit, 1.0), is_change, arm)
 
 
-def unusable(text: str, message: str) -> FieldError:
-    """The error of a threshold, which quotes it."""
+def parse_change(text: str) -> Threshold:
+    """Parse ``p99 +10%``, ``throughput -5%`` or ``errors +0``. Raise FieldError for anything else."""
+    if not (threshold := parse_threshold(text)).change:
+        raise _unusable(text, "write a change, as 'p99 +10%' or 'throughput -5%'")
+    return threshold
+
+
+def _unusable(text: str, message: str) -> FieldError:
     return FieldError(["fail_on"], message, value=repr(text))
 
 
-def judge_changes(
-    comparison: Comparison,
-    thresholds: Sequence[Threshold],
-    *,
-    strict: bool,
-) -> list[ThresholdResult]:
-    """Every threshold for every arm of every run except the baseline.
+def check_limits(thresholds: Sequence[Threshold], plan: Plan) -> None:
+    """Raise FieldError for a threshold that no run of the plan can be judged by."""
+    check_changes(thresholds, plan)
+    for one in thresholds:
+        if plan.rounds < FEWEST_ROUNDS and not one.figure.of_failed:
+            raise _unusable(
+                one.text, f"an interval needs {FEWEST_ROUNDS} rounds, and there are {plan.rounds}; raise `rounds`"
+            )
+        for arm in plan.arms:
+            if one.applies_to(arm.name) and (needed := _needed_field(one.figure, plan, arm)):
+                raise _unusable(one.text, f"arm {arm.name!r} will have no {one.figure.label}; set `{needed}`")
 
-    A threshold fails if the whole interval of the change is beyond it; with `strict`, if the estimate is. The interval
-    is the one that the comparison shows. Errors are counted, not estimated: the count decides, and a failed trial fails
-    a threshold of errors. An arm without a finished trial fails. Raises LabError if there is no interval to judge by.
+
+def check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
+    """Raise FieldError for a threshold of an arm that is none of these."""
+    for one in thresholds:
+        if one.arm is not None and one.arm not in arms:
+            raise _unusable(one.text, f"no arm is named {one.arm!r}{nearest(one.arm, arms)}")
+
+
+def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:
+    """Raise FieldError for an unknown arm, and for a change that no two environments of the plan can show."""
+    check_arms(thresholds, [arm.name for arm in plan.arms])
+    pairs = environment_pairs(plan.arms)
+    for one in thresholds:
+        judged = [arm for arm, _ in pairs if one.change and one.applies_to(arm.name)]
+        if one.change and not judged:
+            where = "this run" if one.arm is None else f"arm {one.arm!r}"
+            raise _unusable(one.text, f"{where} has no earlier environment; name two `environments`, or write a limit")
+        _check_schedule(one, [arm.name for arm in judged if is_open(plan.workloads[arm.workload])])
+
+
+def _check_schedule(one: Threshold, open_arms: Sequence[str]) -> None:
+    """Raise FieldError for a figure that the schedule of an open load decides."""
+    if open_arms and one.figure.scheduled:
+        raise _unusable(one.text, f"the schedule of arm {open_arms[0]!r} decides it; judge p99 or achieved_rate")
+
+
+def _needed_field(figure: Figure, plan: Plan, arm: Arm) -> str | None:
+    """Return the field without which a trial of the arm will not have the figure; None if it will."""
+    workload = plan.workloads[arm.workload]
+    if figure is HIGHEST_RATE and plan.find_max is None:
+        return "find_max"
+    if not figure.is_known(workload, arm.link):
+        return figure.needs
+    return "rate" if figure in OPEN_LOAD_FIGURES and not is_open(workload) else None
+
+
+def judge_changes(
+    comparison: Comparison, thresholds: Sequence[Threshold], *, strict: bool = False
+) -> list[ThresholdResult]:
+    """Judge every threshold for every arm of every run except the baseline, by the intervals of the comparison.
+
+    Raise FieldError if there is no interval to judge by.
     """
-    _check_schedules(comparison, thresholds)
     compared = {figure.key for figure in comparison.figures}
-    if lacking := next((one for one in thresholds if one.figure.key not in compared), None):
-        raise unusable(lacking.text, f"no trial of these runs has a {lacking.figure.label} that can be compared")
+    open_arms = {trial.arm for trial in comparison.base.trials if trial.open_load is not None}
+    for one in thresholds:
+        _check_schedule(one, [arm for arm in comparison.arms() if arm in open_arms and one.applies_to(arm)])
+        if one.figure.key not in compared:
+            raise _unusable(one.text, f"no trial of these runs has a {one.figure.label} that can be compared")
     return [
-        ThresholdResult(
-            one,
-            compared.run.run,
-            arm,
-            "failed" if lost else _bounded(change) or _outcome(one, change, arm, strict=strict),
-            _found(change),
-            lost,
-            at_least=_is_bound(change),
-            interval=None if change.ratio is None else change.ratio.interval,
-            rounds=_rounds(one, change),
-        )
+        _judge_change(one, other.run, arm, changes[one.figure.key], strict=strict)
         for one in thresholds
-        for compared in comparison.others
-        for arm, changes in compared.changes.items()
+        for other in comparison.others
+        for arm, changes in other.changes.items()
         if one.applies_to(arm)
-        for change in [changes[one.figure.key]]
-        for lost in [lost_trials(one, compared.run, arm)]
     ]
 
 
-def _check_schedules(comparison: Comparison, thresholds: Sequence[Threshold]) -> None:
-    """Raises FieldError for a figure that the schedule of an open load decides."""
-    open_arms = {trial.arm for trial in comparison.base.trials if trial.open_load is not None}
-    for one in thresholds:
-        chosen = next((arm for arm in comparison.arms() if arm in open_arms and one.applies_to(arm)), None)
-        if one.figure.scheduled and chosen is not None:
-            raise unusable(one.text, SCHEDULED.format(chosen))
+def _judge_change(one: Threshold, run: Run, arm: str, change: Change, *, strict: bool) -> ThresholdResult:
+    ratio = change.ratio
+    if ratio is not None and not isinstance(ratio, Ratio):
+        ratio = Ratio(ratio.value, ratio.low, ratio.high, min(change.rounds), change.confidence, pooled=True)
+    lost = len(failed_for_good(run, arm)) if one.figure.of_failed else 0
+    outcome: ThresholdOutcome = "failed"
+    if change.bounded:
+        outcome = "held" if change.verdict == "better" else "failed"
+    elif lost or not change.rounds[1]:
+        pass
+    elif not change.rounds[0]:
+        raise _unusable(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
+    elif change.difference is not None:
+        allowed = one.value if one.figure.less_is_better else -one.value
+        outcome = one.judge(change.difference.value, allowed, None, strict=True)
+    elif not strict and (rounds := ratio.rounds if ratio else min(change.rounds)) < FEWEST_ROUNDS:
+        raise _too_few_rounds(one, arm, rounds)
+    elif ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
+        sure = strict or change.verdict == "worse"
+        outcome = one.judge(change.after or 0.0, change.before or 0.0, None, strict=sure)
+    else:
+        outcome = one.judge(ratio.value, one.edge, ratio.interval, strict=strict)
+    estimate, interval = ratio or change.difference, ratio.interval if ratio else None
+    found, at_least = estimate.value if estimate else None, change.bounded and outcome == "failed"
+    needed = _rounds_to_decide(one, outcome, ratio)
+    return ThresholdResult(one, run.run, arm, outcome, found, lost, at_least=at_least, interval=interval, rounds=needed)
 
 
-def judge_limits(run: Run, limits: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
-    """Every limit for every arm, by the interval of the median over rounds; with `strict`, by the median alone.
+def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
+    """Judge every limit for every arm, and every change for the arms of all environments but the first.
 
-    All intervals together hold the truth in 95 of 100 cases. Errors are counted: their share decides. Raises LabError
-    if a median is beyond its limit and too few rounds give it no interval.
+    A change has the interval that the report shows. Those of all limits together hold the truth in 95 of 100 cases.
+    Raise FieldError if there is no interval to judge by.
     """
-    arms = [arm.name for arm in run.experiment.arms]
-    level = simultaneous(sum(one.applies_to(arm) for one in limits for arm in arms))
-    return list(_limits(run, limits, None if strict else level))
+    names = [arm.name for arm in run.experiment.arms]
+    limits = [(one, arm) for one in thresholds if not one.change for arm in names if one.applies_to(arm)]
+    changes = [(one, pair) for one in thresholds if one.change for pair in environment_pairs(run.experiment.arms)]
+    level = CONFIDENCE if strict else simultaneous(len(limits))
+    return [
+        *(_judge_limit(run, one, arm, level, strict=strict) for one, arm in limits),
+        *(_judge_environment(run, one, pair, strict=strict) for one, pair in changes if one.applies_to(pair[0].name)),
+    ]
 
 
-def _limits(run: Run, limits: Sequence[Threshold], confidence: float | None) -> Iterator[ThresholdResult]:
-    for one in limits:
-        for arm in run.experiment.arms:
-            if not one.applies_to(arm.name):
-                continue
-            trials = run.trials_of(arm.name)
-            found = one.figure.over_rounds(trials)
-            if found is None and any(trial.status == "done" for trial in trials):
-                raise unusable(one.text, f"run {run.run} has no {one.figure.label} for arm {arm.name!r}")
-            lost = lost_trials(one, run, arm.name)
-            bound = one.figure.less_is_better and one.figure.is_bound(trials)
-            values = one.figure.values(trials)
-            interval = (
-                None if found is None or bound or one.figure.of_failed
-                else typical_estimate(values, confidence or CONFIDENCE).interval
-            )  # fmt: skip
-            if found is None or lost or bound:
-                outcome: ThresholdOutcome = "failed"
-            elif not beyond(found, one.value, less=one.figure.less_is_better):
-                outcome = "held"
-            elif confidence is None or one.figure.of_failed:
-                outcome = "failed"
-            elif interval is None:
-                raise too_few(one, arm.name, len(values))
-            else:
-                outcome = _surely(one, *interval)
-            typical = typical_figure(dict(enumerate(values)), confidence or CONFIDENCE)
-            rounds = rounds_for_edge(typical, one.value) if typical and outcome == "not sure" and one.value else None
-            yield ThresholdResult(
-                one, run.run, arm.name, outcome, found, lost, at_least=bound, interval=interval, rounds=rounds
-            )
+def _judge_limit(run: Run, one: Threshold, arm: str, confidence: float, *, strict: bool) -> ThresholdResult:
+    """Judge a figure by the interval of its median over the rounds."""
+    figure, trials = one.figure, run.trials_of(arm)
+    lost = len(failed_for_good(run, arm)) if figure.of_failed else 0
+    found, values = figure.over_rounds(trials), figure.values(trials)
+    if found is None and any(trial.status == "done" for trial in trials):
+        raise _unusable(one.text, f"run {run.run} has no {figure.label} for arm {arm!r}")
+    bound = figure.less_is_better and figure.is_bound(trials)
+    counts = found is None or bound or figure.of_failed
+    interval = None if counts else typical_estimate(values, confidence).interval
+    outcome: ThresholdOutcome = "failed"
+    if found is not None and not lost and not bound:
+        outcome = one.judge(found, one.edge, interval, strict=strict or figure.of_failed)
+    if outcome == "not sure" and interval is None:
+        raise _too_few_rounds(one, arm, len(values))
+    rounds = _rounds_to_decide(one, outcome, typical_figure(dict(enumerate(values)), confidence))
+    return ThresholdResult(one, run.run, arm, outcome, found, lost, at_least=bound, interval=interval, rounds=rounds)
 
 
-def _surely(one: Threshold, low: float, high: float) -> ThresholdOutcome:
-    """Whether a median beyond the limit is surely beyond it."""
-    less = one.figure.less_is_better
-    return "failed" if beyond(low if less else high, one.value, less=less) else "not sure"
+def _judge_environment(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> ThresholdResult:
+    """Judge how much a figure of an arm changed since the first environment, the second of the pair."""
+    trials, before = (run.trials_of(arm.name) for arm in pair)
+    counted = one.figure.of_failed
+    if not one.figure.values(before) or (not counted and any(map(fell_short, trials))):
+        trials = []  # there is nothing to compare
+    elif not counted and any(map(fell_short, before)):  # an arm that was never at its load says nothing
+        return ThresholdResult(one, run.run, pair[0].name, "not sure", None)
+    change = change_of(one.figure, (before, trials), CONFIDENCE)
+    paired = None if counted or change.bounded else pair_ratio(run, one.figure, pair)
+    return _judge_change(one, run, pair[0].name, replace(change, ratio=paired), strict=strict)
 
 
-def too_few(one: Threshold, arm: str, rounds: int) -> FieldError:
-    """The error of a threshold for an arm with too few rounds."""
-    return unusable(
+def _rounds_to_decide(one: Threshold, outcome: ThresholdOutcome, ratio: Ratio | None) -> int | None:
+    """Return about how many rounds would decide a threshold that is not sure; None if it is, or if nobody knows."""
+    if outcome != "not sure" or ratio is None or min(ratio.value, one.edge) <= 0:
+        return None
+    return rounds_for_edge(ratio, one.edge)
+
+
+def _too_few_rounds(one: Threshold, arm: str, rounds: int) -> FieldError:
+    return _unusable(
         one.text,
         f"arm {arm!r} has {rounds} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
         "measure more rounds, or judge by the estimate with `strict`",
     )
-
-
-def lost_trials(one: Threshold, run: Run, arm: str) -> int:
-    """Failed trials of an arm, if they fail the threshold."""
-    return len(failed_for_good(run, arm)) if one.figure.of_failed else 0
-
-
-def _rounds(one: Threshold, change: Change) -> int | None:
-    """About how many rounds of each run would decide the threshold of a change."""
-    if change.ratio is None or min(change.ratio.value, edge_of(one)) <= 0:
-        return None
-    ratio = change.ratio
-    known = Ratio(ratio.value, ratio.low, ratio.high, min(change.rounds), change.confidence, pooled=True)
-    return rounds_for_edge(known, edge_of(one))
-
-
-def edge_of(one: Threshold) -> float:
-    """Return the ratio at which the threshold of a change lies."""
-    return 1 + one.value if one.figure.less_is_better else 1 - one.value
-
-
-def _outcome(one: Threshold, change: Change, arm: str, *, strict: bool) -> ThresholdOutcome:
-    if not change.rounds[1]:
-        return "failed"
-    if not change.rounds[0]:
-        raise unusable(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
-    if change.difference is not None:
-        worse = change.difference.value if one.figure.less_is_better else -change.difference.value
-        return "failed" if worse > one.value else "held"
-    if not strict and min(change.rounds) < FEWEST_ROUNDS:
-        raise too_few(one, arm, min(change.rounds))
-    less, ratio = one.figure.less_is_better, change.ratio
-    if ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
-        if not beyond(change.after or 0.0, change.before or 0.0, less=less):
-            return "held"
-        return "failed" if strict or change.verdict == "worse" else "not sure"
-    return outcome_of(one, ratio, strict=strict)
-
-
-def outcome_of(one: Threshold, ratio: Estimate, *, strict: bool) -> ThresholdOutcome:
-    """Whether a change is beyond its threshold: its whole interval, or with `strict` its estimate."""
-    less = one.figure.less_is_better
-    edge = edge_of(one)
-    surely = ratio.low if less else ratio.high
-    if beyond(ratio.value, edge, less=less):
-        return "failed" if strict or (surely is not None and beyond(surely, edge, less=less)) else "not sure"
-    return "held"
-
-
-def _bounded(change: Change) -> ThresholdOutcome | None:
-    """The outcome of a change of which a figure is only a lower bound; None for other changes."""
-    if not change.bounded:
-        return None
-    return "failed" if _is_bound(change) else "held"
-
-
-def _is_bound(change: Change) -> bool:
-    """Whether the change is unknown, because the figure of a run is only a lower bound."""
-    return change.bounded and change.verdict != "better"
-
-
-def beyond(value: float, edge: float, *, less: bool) -> bool:
-    """Whether a value is on the bad side of an edge. `less`: less is better."""
-    return value > edge if less else value < edge
-
-
-def _found(change: Change) -> float | None:
-    estimate = change.ratio or change.difference
-    return None if estimate is None else estimate.value

@@ -36,26 +36,17 @@ def trial_of(planned: np.ndarray, ends: np.ndarray, *, length: float, delay: flo
 
 
 def evenly(rate: float, length: float) -> np.ndarray:
-    """Planned starts."""
     return np.arange(round(rate * length)) / rate
 
 
-@pytest.mark.parametrize(
-    ("rate", "served", "length", "per_second"),
-    [(2000, 1000, 10.0, 1000), (200, 190, 10.0, 10)],
-)
-def test_a_queue_that_grows_is_an_overload_however_many_requests_may_be_in_flight(rate, served, length, per_second):
-    """The growth per second and the answered rate add up to the planned rate."""
-    planned = evenly(rate, length)
-    growth = growth_in(trial_of(planned, queue(planned, served), length=length))
-    assert growth is not None
-    assert growth.per_second == pytest.approx(per_second, rel=0.1, abs=1)
-    assert growth.answered_per_second == pytest.approx(served, rel=0.02)
+@pytest.mark.parametrize(("rate", "served", "grown"), [(2000, 1000, "5,0"), (200, 190, "5")])
+def test_a_queue_that_grows_is_an_overload_however_many_requests_may_be_in_flight(rate, served, grown):
+    planned = evenly(rate, 10.0)
+    assert f"grew by {grown}" in growth_in(trial_of(planned, queue(planned, served), length=10.0))
 
 
 @pytest.mark.parametrize("rate", [50, 189])
 def test_a_server_that_keeps_up_is_not_overloaded(rate):
-    """Up to 99 % of the rate that the server can do."""
     planned = evenly(rate, 10.0)
     assert growth_in(trial_of(planned, queue(planned, 190), length=10.0)) is None
 
@@ -68,17 +59,14 @@ def test_requests_that_only_wait_for_their_delay_are_no_queue(delay):
     assert growth_in(trial) is None
 
 
-def test_an_overload_at_the_end_of_a_rising_rate_is_found():
-    """100/s, then 1,000/s to a server that does 500/s."""
+@pytest.mark.parametrize(("served", "grows"), [(500, True), (1010, False)])
+def test_an_overload_at_the_end_of_a_rising_rate_is_found(served, grows):
     planned = np.concatenate([evenly(100, 5.0), 5.0 + evenly(1000, 5.0)])
-    growth = growth_in(trial_of(planned, queue(planned, 500), length=10.0))
-    assert growth is not None
-    assert growth.answered_per_second == pytest.approx(500, rel=0.05)
+    assert (growth_in(trial_of(planned, queue(planned, served), length=10.0)) is not None) == grows
 
 
 @pytest.mark.parametrize(("slow", "grows"), [(1, False), (600, True)])
 def test_stragglers_after_the_schedule_are_no_overload(slow, grows):
-    """A trial of 1 s that waited 60 s: for one request, or for most of them."""
     planned = evenly(1000, 1.0)
     ends = planned + 0.01
     ends[-slow:] = np.linspace(59.0, 60.0, slow)
@@ -86,4 +74,3 @@ def test_stragglers_after_the_schedule_are_no_overload(slow, grows):
     load = trial.open_load.model_copy(update={"in_flight_at_end": slow + 10})
     found = growth_in(trial.model_copy(update={"open_load": load}))
     assert (found is not None) == grows
-    assert not grows or found.per_second == pytest.approx(610, rel=0.01)

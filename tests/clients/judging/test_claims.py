@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.claim_verdicts import judged
-from clientlab.reports.charts.sweeps import sweeps_of
+from clientlab.reports.sweeps import sweeps_of
 from clientlab.results.plan import Arm, Claim, Source
 from clients.documents import a_run, a_trial, quantiles
 
@@ -125,9 +125,9 @@ def test_a_claim_and_the_chart_name_the_same_knee():
     run = a_run(*of, claims=[claim], arms=arms)
     (found,) = judged(run)
     ((curve,),) = (sweep.curves for sweep in sweeps_of(run))
-    assert (found.best, found.knee, curve.knee.value) == (30, 8, 8)
+    assert (found.best, found.knee, curve.points[curve.turn.knee].value) == (30, 8, 8)
     assert found.knee_between == (8, 30)
-    assert not curve.knee_is_sure
+    assert curve.knee is None
 
 
 @pytest.mark.parametrize(("gap", "verdict"), [(1.5, "supported"), (4.5, "contradicted")])

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from clientlab.judging.cautions.trials import gil_on
+from clientlab.judging.cautions import cautions_of
 from clientlab.judging.contrasts import contrasts, environment_pairs
 from clientlab.reports.headline import environment_answers
 from clientlab.reports.surroundings import environment_lines as lines
@@ -72,4 +72,4 @@ def test_a_gil_in_a_python_for_free_threading_is_shown_and_doubted(gil, shown, l
     """A library may have switched it on, in some arms only. Of a trial that did not end it is unknown."""
     run = free_threaded(*gil)
     assert lines(run) == [f"new: CPython 3.14.2, {shown}"]
-    assert [one.arms for one in gil_on(run)] == ([locked] if locked else [])
+    assert [one.arms for one in cautions_of(run) if one.kind == "gil-on"] == ([locked] if locked else [])

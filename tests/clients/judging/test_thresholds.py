@@ -1,4 +1,4 @@
-"""Thresholds: how they are written, and when they fail."""
+"""Thresholds: how they are written, and when they fail, for a run, its environments, and its changes since another."""
 
 from __future__ import annotations
 
@@ -7,36 +7,33 @@ import pytest
 
 from clientlab.errors import FieldError, LabError
 from clientlab.judging.comparison import compare
-from clientlab.judging.thresholds import ThresholdResult, change_threshold, judge_changes, judge_limits, limit
+from clientlab.judging.thresholds import (
+    check_limits,
+    judge_changes,
+    judge_run,
+    parse_change,
+    parse_threshold,
+)
 from clientlab.reports.headline import sentence
-from clientlab.results.trial import OpenLoad
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clientlab.results.plan import Arm, EnvironmentSpec
+from clientlab.workload.workload import Workload
+from clients.documents import a_failed_trial, a_run, a_trial, an_open_trial, quantiles
+
+STEADY, SLOWER, SPREAD = (0.99, 1.0, 1.01), (1.29, 1.3, 1.31), (1.0, 1.2, 1.4)
 
 
 def a_run_of(*walls: float, **changes):
-    """A run of the arm urllib3, a trial for each wall time."""
     return a_run(*(a_trial("urllib3", number, wall, **changes) for number, wall in enumerate(walls, 1)))
 
 
-STEADY = (0.99, 1.0, 1.01)
-
-
-def test_what_the_schedule_of_an_open_load_decides_is_no_threshold():
-    """Its throughput is planned; p99 is what a server can miss."""
-    load = OpenLoad(
-        planned_per_second=100.0, achieved_per_second=100.0, lateness_seconds=None, sent_seconds=None, dropped=0,
-        most_backlog=1, most_in_flight=1,
-    )  # fmt: skip
-    run = a_run_of(*STEADY, open_load=load)
-    with pytest.raises(FieldError, match="the schedule of arm 'urllib3' decides it; judge p99"):
-        judge_changes(compare(run, [run]), [change_threshold("throughput -5%")], strict=False)
-    assert judge_changes(compare(run, [run]), [change_threshold("p99 +5%")], strict=False)[0].outcome == "held"
-
-
 def outcome(text: str, before, after, *, strict: bool = False) -> str:
-    """What one threshold says of two runs."""
-    threshold = change_threshold(text)
+    threshold = parse_change(text)
     (judged,) = judge_changes(compare(before, [after], [threshold.figure]), [threshold], strict=strict)
+    return judged.outcome
+
+
+def limit_outcome(text: str, run, *, strict: bool = False) -> str:
+    (judged,) = judge_run(run, [parse_threshold(text)], strict=strict)
     return judged.outcome
 
 
@@ -44,17 +41,14 @@ def outcome(text: str, before, after, *, strict: bool = False) -> str:
     ("text", "walls", "found", "strict"),
     [
         ("wall +10%", STEADY, "held", "held"),
-        ("wall +10%", (1.29, 1.3, 1.31), "failed", "failed"),
-        ("wall +50%", (1.29, 1.3, 1.31), "held", "held"),
-        ("wall +10%", (1.0, 1.2, 1.4), "not sure", "failed"),
-        ("throughput -5%", (1.29, 1.3, 1.31), "failed", "failed"),
+        ("wall +10%", SLOWER, "failed", "failed"),
+        ("wall +50%", SLOWER, "held", "held"),
+        ("wall +10%", SPREAD, "not sure", "failed"),
+        ("throughput -5%", SLOWER, "failed", "failed"),
         ("throughput -5%", STEADY, "held", "held"),
     ],
 )
-def test_a_change_fails_where_its_whole_interval_is_beyond_and_strictly_where_its_estimate_is(
-    text, walls, found, strict
-):
-    """What lies between is not sure."""
+def test_a_change_fails_by_its_whole_interval_or_strictly_by_its_estimate(text, walls, found, strict):
     assert outcome(text, a_run_of(*STEADY), a_run_of(*walls)) == found
     assert outcome(text, a_run_of(*STEADY), a_run_of(*walls), strict=True) == strict
 
@@ -65,44 +59,44 @@ def test_a_change_fails_where_its_whole_interval_is_beyond_and_strictly_where_it
      ("errors +1%", {"reset": 11}, "failed")],
 )  # fmt: skip
 def test_errors_are_counted_and_need_no_interval(text, errors, found):
-    """One failed request more than before is one more; a percentage is one of all requests. One round will do."""
     assert outcome(text, a_run_of(1.0), a_run_of(1.0, errors=errors)) == found
 
 
 def test_an_arm_that_finished_no_trial_fails_every_threshold():
-    """A build does not turn green because nothing was measured."""
-    assert outcome("wall +10%", a_run_of(*STEADY), a_run(a_failed_trial("urllib3"))) == "failed"
+    """A build does not turn green because nothing was measured. A figure that no trial has is refused."""
+    dead = a_run(a_failed_trial("urllib3"))
+    assert outcome("wall +10%", a_run_of(*STEADY), dead) == limit_outcome("p99 > 1s", dead) == "failed"
     with pytest.raises(LabError, match="'wall \\+10%': the baseline has no wall time for arm 'urllib3'"):
-        outcome("wall +10%", a_run(a_failed_trial("urllib3")), a_run_of(*STEADY))
+        outcome("wall +10%", dead, a_run_of(*STEADY))
+    with pytest.raises(LabError, match="has no median overhead for arm 'urllib3'"):
+        limit_outcome("overhead > 1s", LIMITED)
 
 
 @pytest.mark.parametrize("text", ["errors +90%", "errors > 90%"])
 @pytest.mark.parametrize("requests", [0, 1000])
-def test_errors_fail_where_a_trial_failed(text, requests):
-    """Whether it sent requests, of which none succeeded, or never began; however much is allowed."""
+def test_errors_fail_if_a_trial_failed(text, requests):
+    """Whether all its requests failed, or it never began; however much is allowed."""
     dead = [a_failed_trial("urllib3", number=n, requests=requests, errors={"connect": requests} if requests else {})
             for n in (2, 3, 4, 5)]  # fmt: skip
     run = a_run(a_trial("urllib3"), *dead)
     if ">" in text:
-        (judged,) = judge_limits(run, [limit(text)])
+        (judged,) = judge_run(run, [parse_threshold(text)])
     else:
-        (judged,) = judge_changes(compare(a_run_of(*STEADY), [run]), [change_threshold(text)], strict=False)
+        (judged,) = judge_changes(compare(a_run_of(*STEADY), [run]), [parse_change(text)])
     assert (judged.outcome, judged.lost) == ("failed", 4)
     assert judged.found == pytest.approx(0.8 if requests else 0.0)
+    repeated = a_run(a_failed_trial("urllib3"), a_trial("urllib3"))  # in the same round, later
+    assert limit_outcome("errors > 0", repeated) == "held"
 
 
-def test_a_trial_that_was_lost_and_made_good_fails_nothing():
-    """It was measured in the same round, later."""
-    run = a_run(a_failed_trial("urllib3", "worker lost: it went"), a_trial("urllib3"))
-    assert outcome("errors +0", a_run_of(1.0), run) == "held"
-    assert [one.outcome for one in judge_limits(run, [limit("errors > 0")])] == ["held"]
-
-
-def test_too_few_rounds_are_refused_rather_than_passed():
-    """Unless the bare ratio is asked for."""
+def test_too_few_rounds_are_refused_unless_the_estimate_decides():
     with pytest.raises(LabError, match=r"arm 'urllib3' has 2 of at least 3 rounds.*strict"):
         outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0))
     assert outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0), strict=True) == "failed"
+    with pytest.raises(LabError, match=r"arm 'urllib3' has 1 of at least 3 rounds.*strict"):
+        limit_outcome("wall > 1s", a_run_of(2.0))
+    assert limit_outcome("wall > 1s", a_run_of(2.0), strict=True) == "failed"
+    assert limit_outcome("wall > 3s", a_run_of(2.0)) == "held"
 
 
 LIMITED = a_run_of(
@@ -114,93 +108,150 @@ LIMITED = a_run_of(
     ("text", "found"),
     [
         ("p99 > 50ms", "held"), ("p99 > 49.9ms", "failed"), ("p50>1999us", "failed"),
-        ("throughput < 1000", "held"), ("throughput < 1001/s", "not sure"),
-        ("throughput < 1100/s", "failed"),
+        ("throughput < 1000", "held"), ("throughput < 1001/s", "not sure"), ("throughput < 1100/s", "failed"),
         ("errors > 1%", "held"), ("errors > 0.9%", "failed"), ("memory > 100MB", "held"), ("memory > 95MiB", "failed"),
         ("cpu > 199µs", "failed"), ("connections > 1", "held"), ("connections > 0", "failed"),
     ],
 )  # fmt: skip
-def test_a_limit_is_held_against_the_interval_of_the_figure_that_the_report_shows(text, found):
-    """The median of the rounds, with units; errors over all requests."""
-    (judged,) = judge_limits(LIMITED, [limit(text)])
-    assert judged.outcome == found
-
-
-def test_strictly_the_median_decides_a_limit():
-    """Which needs no interval: one round will do. Otherwise too few rounds beyond a limit are refused."""
-    once = a_run_of(2.0)
-    for run, text, strict, outcome in (
-        (LIMITED, "throughput < 1001", True, "failed"),
-        (once, "wall > 1s", True, "failed"),
-        (once, "wall > 3s", False, "held"),
-    ):
-        (judged,) = judge_limits(run, [limit(text)], strict=strict)
-        assert judged.outcome == outcome
-    with pytest.raises(LabError, match=r"arm 'urllib3' has 1 of at least 3 rounds.*strict"):
-        judge_limits(once, [limit("wall > 1s")])
+def test_a_limit_is_judged_by_the_interval_of_the_figure_that_the_report_shows(text, found):
+    """The median of the rounds, with units; errors over all requests. Strictly, the median alone decides."""
+    assert limit_outcome(text, LIMITED) == found
+    assert limit_outcome(text, LIMITED, strict=True) == ("failed" if found == "not sure" else found)
 
 
 def test_many_arms_at_their_limit_seldom_fail_a_build():
     """Eight arms whose typical wall time is the limit: 200 runs of five rounds, in 5 % of which one may fail."""
-    draw, wall, failed = np.random.default_rng(3), limit("wall > 1s"), 0
+    draw, wall, failed = np.random.default_rng(3), parse_threshold("wall > 1s"), 0
     for _ in range(200):
         run = a_run(
             *(a_trial(f"arm {arm}", number, draw.lognormal(0, 0.1)) for arm in range(8) for number in range(1, 6))
         )
-        failed += any(one.outcome == "failed" for one in judge_limits(run, [wall]))
+        failed += any(one.outcome == "failed" for one in judge_run(run, [wall]))
     assert failed / 200 <= 0.05
-
-
-def test_a_limit_fails_for_an_arm_that_finished_no_trial():
-    """And is refused where its trials have no such figure."""
-    (judged,) = judge_limits(a_run(a_failed_trial("urllib3")), [limit("p99 > 1s")])
-    assert (judged.outcome, judged.found) == ("failed", None)
-    with pytest.raises(LabError, match="has no median overhead for arm 'urllib3'"):
-        judge_limits(LIMITED, [limit("overhead > 1s")])
 
 
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        (change_threshold, "p99 > 50ms"),
-        (change_threshold, "p98 +10%"),
-        (change_threshold, "p99 -10%"),  # the good direction
-        (change_threshold, "p99 +5"),  # not in percent
-        (change_threshold, "p99 +nan%"),
-        (limit, "p99 +10%"),
-        (limit, "p99 < 50ms"),  # it would fail good results
-        (limit, "memory > 5mb"),
-        (limit, "p98 > 1s"),
+        (parse_change, "p99 > 50ms"),
+        (parse_threshold, "p99 -10%"),  # the good direction
+        (parse_threshold, "p99 < 50ms"),
+        (parse_threshold, "p99 +5"),  # not in percent
+        (parse_threshold, "p99 +nan%"),
+        (parse_threshold, "memory > 5mb"),
+        (parse_threshold, "p98 > 1s"),
     ],
 )
 def test_a_threshold_that_is_written_wrongly_is_refused(read, text):
-    """The refusal quotes the threshold."""
     with pytest.raises(LabError, match="fail_on: ") as caught:
         read(text)
     assert repr(text) in str(caught.value)
 
 
 def test_a_threshold_may_be_for_one_arm():
-    """The others are not judged by it, and the fewer the thresholds, the narrower the intervals."""
     run = a_run(*(a_trial(name, number, 1.0 + number / 100) for name in ("a", "b: c") for number in (1, 2, 3)))
-    judged = judge_limits(run, [limit("b: c: wall > 2s"), limit("wall > 0.5s")])
+    judged = judge_run(run, [parse_threshold("b: c: wall > 2s"), parse_threshold("wall > 0.5s")])
     assert [(one.arm, one.outcome) for one in judged] == [("b: c", "held"), ("a", "failed"), ("b: c", "failed")]
-    changes = judge_changes(compare(run, [run]), [change_threshold("a: wall +10%")], strict=False)
+    changes = judge_changes(compare(run, [run]), [parse_change("a: wall +10%")])
     assert [(one.arm, one.outcome) for one in changes] == [("a", "held")]
 
 
-def judged_in(rounds: int, level: float) -> list[ThresholdResult]:
-    """A change and a limit of 2 %, of runs whose rounds vary by 5 % around 1 s and around a level."""
-    base, run = (a_run_of(*(at * np.exp(0.05 * np.resize([-1, 0.3, 1, -0.3], rounds)))) for at in (1.0, level))
-    changes = judge_changes(compare(base, [run], gated={(None, "wall")}), [change_threshold("wall +2%")], strict=False)
-    return [*changes, *judge_limits(run, [limit("wall > 1.02s")])]
+def test_what_is_not_sure_says_how_many_rounds_would_decide():
+    base, few, close = (
+        a_run_of(*(at * np.exp(0.05 * np.resize([-1, 0.3, 1, -0.3], 8)))) for at in (1.0, 1.045, 1.0201)
+    )
+    for run, is_close in ((few, False), (close, True)):
+        changes = judge_changes(compare(base, [run], gated={(None, "wall")}), [parse_change("wall +2%")])
+        for judged in (*changes, *judge_run(run, [parse_threshold("wall > 1.02s")])):
+            assert (judged.outcome, judged.rounds is None) == ("not sure", is_close)
+            assert is_close or str(judged.rounds) in sentence(judged)
 
 
-@pytest.mark.parametrize("place", [0, 1])
-def test_what_is_not_sure_says_how_many_rounds_would_decide(place):
-    """With that many at this spread it fails; with half of them it does not. None where more than 100 are needed."""
-    few, close = judged_in(8, 1.045)[place], judged_in(8, 1.0201)[place]
-    assert (few.outcome, close.outcome, close.rounds) == ("not sure", "not sure", None)
-    assert judged_in(4 * round(few.rounds / 3), 1.045)[place].outcome == "failed"
-    assert judged_in(4 * round(few.rounds / 8), 1.045)[place].outcome == "not sure"
-    assert str(few.rounds) in sentence(few)
+def test_what_the_schedule_of_an_open_load_decides_is_no_threshold():
+    """Its throughput is planned; p99 is what a server can miss."""
+    run = a_run(*(an_open_trial(number=number) for number in (1, 2, 3)))
+    with pytest.raises(FieldError, match="the schedule of arm 'urllib3' decides it; judge p99"):
+        outcome("throughput -5%", run, run)
+    assert outcome("p99 +5%", run, run) == "held"
+
+
+SPECS = {name: EnvironmentSpec(folder=f"/{name}") for name in ("base", "head")}
+ARMS = [
+    Arm(name=f"urllib3 in {name}", label=f"urllib3 in {name}", strategy="urllib3", upstream="aiohttp", route="direct",
+        workload="workload", environment=name)
+    for name in SPECS
+]  # fmt: skip
+
+
+def in_environments(*factors: float, **of_head):
+    """A run in two environments: each factor is the ratio of a round's wall times. The rounds differ widely."""
+    trials = []
+    for number, (level, factor) in enumerate(zip((1.0, 10.0, 2.0, 5.0, 3.0, 7.0), factors, strict=True), start=1):
+        for name, times, changes in (("base", 1.0, {}), ("head", factor, of_head)):
+            own = {"arm": f"urllib3 in {name}", "environment": name, **changes}
+            trials.append(a_trial("urllib3", number, level * times, **own))
+    return a_run(*trials, arms=ARMS, environments=SPECS)
+
+
+@pytest.mark.parametrize(
+    ("factors", "found", "strict"),
+    [
+        ((1.10, 1.11, 1.09, 1.10, 1.12, 1.10), "failed", "failed"),
+        ((1.04, 1.04, 1.04, 1.04, 1.04, 1.04), "held", "held"),
+        ((1.30, 0.95, 1.30, 1.00, 1.40, 1.20), "not sure", "failed"),
+    ],
+)
+@pytest.mark.parametrize("text", ["wall +5%", "throughput -4.7%"])
+def test_a_change_between_environments_is_paired_by_round(text, factors, found, strict):
+    """The noise of the rounds is equal in both environments, so it does not count."""
+    assert limit_outcome(text, in_environments(*factors)) == found
+    assert limit_outcome(text, in_environments(*factors), strict=True) == strict
+
+
+def test_a_limit_is_for_both_environments_and_a_change_for_the_second():
+    limit, change = (parse_threshold(text) for text in ("p99 > 1s", "wall +4%"))
+    judged = judge_run(in_environments(1.06, 1.07, 1.06, 1.08, 1.055, 1.06), [limit, change])
+    assert [(one.threshold, one.arm, one.outcome) for one in judged] == [
+        (limit, "urllib3 in base", "held"), (limit, "urllib3 in head", "held"), (change, "urllib3 in head", "failed"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("short", "found"), [("base", "not sure"), ("head", "failed")])
+def test_only_errors_count_of_an_arm_that_was_never_at_its_concurrency(short, found):
+    """The report does not compare it either."""
+    run = in_environments(*[1.3] * 6)
+    fewer = {"requests": 5, "concurrency": 32}
+    trials = [one.model_copy(update=fewer) if one.environment == short else one for one in run.trials]
+    run = run.model_copy(update={"trials": trials})
+    assert limit_outcome("wall +5%", run) == found
+    assert limit_outcome("errors +0", run) == "held"
+
+
+@pytest.mark.parametrize(
+    ("text", "of_head", "found"),
+    [
+        ("errors +0", {"errors": {"reset": 1}}, "failed"),
+        ("connections +0", {"connections_opened": 2}, "failed"),
+        ("p99 +5%", {"latency_seconds": quantiles(p99=0.004, at_least=["p99"]), "errors": {"reset": 20}}, "failed"),
+    ],
+)
+def test_errors_are_counted_in_environments_and_a_lower_bound_fails(text, of_head, found):
+    """Nobody knows how much larger the value of a lower bound is."""
+    assert limit_outcome(text, in_environments(*[1.0] * 6, **of_head)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("wall +5%", {"arms": ARMS[:1]}),  # nothing to compare with
+        ("urllib3 in base: wall +5%", {}),
+        ("wall +5%", {"rounds": 2}),  # no interval
+        ("throughput -5%", {"workloads": {"workload": Workload(rate=50.0)}}),  # the schedule decides it
+        ("late_p99 > 5ms", {}),  # only an open load has it
+    ],
+)
+def test_a_threshold_that_no_run_could_be_judged_by_is_refused_before_the_run(text, changes):
+    plan = in_environments(*[1.0] * 6).experiment.model_copy(update=changes)
+    with pytest.raises(FieldError) as caught:
+        check_limits([parse_threshold(text)], plan)
+    assert repr(text) in str(caught.value)

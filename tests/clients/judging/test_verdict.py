@@ -19,40 +19,27 @@ DELAYED = Shares(client=0.2, upstream=0.1, latency=0.7 / 32, chain=1.0 / 32, wai
         (Shares(client=0.7), "client-bound"),
         (Shares(client=0.69), "mixed"),
         (Shares(client=0.3, proxy=0.8, upstream=0.2), "proxy-bound"),
-        (Shares(client=0.8, proxy=0.9, upstream=0.95), "upstream-bound"),
         (Shares(client=0.1, latency=0.5), "latency-bound"),
         (Shares(client=0.1, latency=0.49), "mixed"),
-        (Shares(client=0.95, latency=0.6), "client-bound"),
         # a queue where no part is saturated; a saturated CPU explains its own
         (Shares(client=0.1, latency=0.12, upstream_threads=1.0, waiting=0.88), "upstream-threads"),
-        (Shares(client=0.1, upstream_threads=1.0, upstream=0.95, waiting=0.88), "upstream-bound"),
-        (Shares(client=0.1, upstream_threads=0.8, connections=0.99), "client-connections"),
         (Shares(client=0.1, streams=0.75), "client-streams"),
         # slots that are taken for most of a trial outrank the delays of their requests
         (Shares(client=0.2, latency=0.62, connections=0.98), "client-connections"),
-        (Shares(client=0.3, latency=0.66, streams=0.99), "client-streams"),
         (Shares(client=0.3, latency=0.66, upstream_threads=0.8), "latency-bound"),
         (Shares(client=0.2, upstream=0.75, latency=0.78, upstream_threads=0.99), "upstream-threads"),
         (Shares(client=0.8, latency=0.78, upstream_threads=0.99), "client-bound"),
         # the start of a pool, such as 100 processes that were forked one after the other
         (Shares(client=0.3, startup=0.6, latency=0.55), "start-up"),
-        (Shares(client=0.3, startup=0.4), "mixed"),
-        (Shares(client=0.9, startup=0.8), "client-bound"),
         # a full machine, if no part reached its own limit
         (Shares(client=0.35, proxy=0.47, upstream=0.25, machine=0.89), "machine"),
-        (Shares(client=0.3, upstream=0.2, machine=0.84), "mixed"),
-        (Shares(client=0.3, latency=0.7, machine=1.0), "latency-bound"),
         # a server without counters: it or the network
         (Shares(client=0.2, outside=0.97, machine=0.7), "outside"),
-        (Shares(client=0.9, outside=0.97), "client-bound"),
-        (Shares(client=0.2, outside=0.97, connections=1.0), "client-connections"),
         # a part that is half busy may have a queue that explains the rest
         (Shares(client=0.6, upstream=0.2, waiting=0.9, unaccounted=0.88), "mixed"),
-        (Shares(client=0.2, upstream=0.6, waiting=0.9, unaccounted=0.88), "mixed"),
     ],
 )
 def test_what_was_full_held_the_trial_back(shares, bound):
-    """With many requests in flight; mixed where nothing was full."""
     assert verdict(shares, 32) == bound
 
 
@@ -60,18 +47,14 @@ def test_what_was_full_held_the_trial_back(shares, bound):
     ("shares", "concurrency", "bound"),
     [
         (Shares(client=0.49, upstream=0.4, proxy=0.11, chain=1.0, machine=0.5), 1, "chain"),
-        (Shares(client=0.85, upstream=0.1, chain=0.95), 1, "client-bound"),
         (Shares(client=0.4, upstream=0.6, chain=0.8, machine=0.7), 2, "chain"),
         (Shares(client=0.4, upstream=0.6, chain=0.1), 10, "mixed"),
         (Shares(client=0.02, upstream=0.02, chain=0.05, unaccounted=0.95), 1, "unaccounted"),
         (Shares(client=0.2, upstream=0.2, latency=0.2, chain=0.55, unaccounted=0.45), 1, "chain"),
-        (Shares(client=0.02, upstream=0.02, chain=0.05, unaccounted=0.95, machine=0.9), 1, "machine"),
         (Shares(client=0.49, outside=0.51), 1, "outside"),
-        (Shares(client=0.6, outside=0.4), 1, "chain"),
     ],
 )
 def test_requests_that_pass_through_all_parts_in_turn_are_a_chain(shares, concurrency, bound):
-    """One in flight, or too few to fill any part."""
     assert verdict(shares, concurrency) == bound
 
 
@@ -81,12 +64,9 @@ def test_requests_that_pass_through_all_parts_in_turn_are_a_chain(shares, concur
         (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99, locks=0.9), True, "client-lock"),
         (Shares(client=0.5, upstream=0.45, chain=0.95 / 32, waiting=0.99, locks=0.9), False, "mixed"),
         (replace(DELAYED, in_turn=0.99), True, "client-lock"),
-        (replace(DELAYED, in_turn=0.99), False, "client-lock"),
-        (replace(DELAYED, in_turn=0.99, machine=1.0), True, "client-lock"),
-        (Shares(client=0.5, upstream=0.3, chain=0.8 / 32, waiting=0.99, locks=0.9, machine=1.0), True, "machine"),
+        (replace(DELAYED, in_turn=0.99, machine=1.0), False, "client-lock"),
         (Shares(client=0.16, upstream=0.3, chain=2.5 / 32, waiting=0.9, locks=0.8), True, "client-lock"),
         (Shares(client=0.5, upstream=0.6, chain=1.5 / 32, waiting=0.9, locks=0.9), True, "mixed"),
-        (Shares(client=0.5, upstream=0.6, chain=1.1 / 32, waiting=0.3, locks=0.9), True, "mixed"),
     ],
 )
 def test_requests_that_no_server_sees_wait_for_a_lock_in_the_client(shares, threads, bound):
@@ -94,18 +74,22 @@ def test_requests_that_no_server_sees_wait_for_a_lock_in_the_client(shares, thre
     assert verdict(shares, 32, threads=threads) == bound
 
 
-@pytest.mark.parametrize("locks", [None, 0.0, 0.4])
-@pytest.mark.parametrize("chain", [0.4 / 8, 0.95 / 8])
-def test_without_evidence_of_a_lock_nobody_is_said_to_have_one(locks, chain):
-    """Eight threads whose requests stall for 40 ms, also where their work adds up to that of one request at a time."""
-    stalled = Shares(client=0.1, upstream=0.1, chain=chain, waiting=0.98, unaccounted=0.96, locks=locks)
-    assert verdict(stalled, 8, threads=True) == "unaccounted"
+STALLED = Shares(client=0.1, upstream=0.1, chain=0.4 / 8, waiting=0.98, unaccounted=0.96)
+"""Eight threads whose requests stall for 40 ms."""
 
 
-@pytest.mark.parametrize("in_turn", [None, 0.4])
-def test_delays_that_add_up_to_the_wall_time_by_chance_are_no_lock(in_turn):
-    """20 in flight with a delay of 2 ms and a stall of 38 ms: the ends of their requests show no turn."""
-    assert verdict(replace(DELAYED, in_turn=in_turn, unaccounted=0.96), 32, threads=True) == "unaccounted"
+@pytest.mark.parametrize(
+    "shares",
+    [
+        STALLED,
+        replace(STALLED, locks=0.4),
+        replace(STALLED, chain=0.95 / 8),  # their work adds up to that of one request at a time
+        replace(DELAYED, unaccounted=0.96, in_turn=0.4),  # delays add up to the wall time by chance
+    ],
+)
+def test_without_evidence_of_a_lock_the_latency_is_unaccounted(shares):
+    """Few threads were seen blocked on a lock, and the ends of their requests show no turn."""
+    assert verdict(shares, 32 if shares.in_turn else 8, threads=True) == "unaccounted"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +99,6 @@ def test_delays_that_add_up_to_the_wall_time_by_chance_are_no_lock(in_turn):
         ({"chain": 1.1, "waiting": 0.9, "concurrency": 1}, 0.0),
         ({"chain": None, "waiting": 0.9, "concurrency": 1}, None),
         ({"chain": 0.05, "waiting": 0.9, "concurrency": 8}, 0.85),
-        ({"chain": 0.05, "waiting": None, "concurrency": 8}, None),
     ],
 )
 def test_what_is_unaccounted_for_is_the_rest_of_the_requests_time(measured, share):

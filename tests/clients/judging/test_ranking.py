@@ -1,0 +1,78 @@
+"""The ranking of a run: who is compared with whom, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.judging.contrasts import contrasts, link_pairs
+from clientlab.judging.ranking import ranked
+from clientlab.results.document import Run
+from clientlab.workload.link import Link
+from clients.documents import a_run, a_trial
+
+
+def rounds(strategy: str, *walls: float, **changes):
+    """An arm's trials, round by round."""
+    return [a_trial(strategy, number, wall, **changes) for number, wall in enumerate(walls, start=1)]
+
+
+def table_of(*parts, **changes):
+    """The standings of the first group."""
+    return next(iter(ranked(a_run(*(trial for part in parts for trial in part), **changes)).values()))
+
+
+def test_arms_are_ranked_by_their_median_round():
+    """One slow round does not make an arm slow."""
+    table = table_of(rounds("slow", 3, 3, 3), rounds("fast", 1, 1, 99), rounds("middle", 2, 2, 2))
+    assert [(row.name, row.fastest) for row in table] == [("fast", True), ("middle", False), ("slow", False)]
+    assert [row.level for row in table] == pytest.approx([0.001, 0.002, 0.003])
+
+
+def test_an_arm_with_errors_is_never_the_reference():
+    """It stays where its speed puts it, and its ratio is below 1."""
+    failing = rounds("fails fast", 1, 1, 1, errors={"reset": 2})
+    table = table_of(failing, rounds("sound", 4, 4, 4), rounds("slow", 8, 8, 8))
+    assert [(row.name, row.fastest) for row in table] == [("fails fast", False), ("sound", True), ("slow", False)]
+    assert [row.ratio.value for row in table] == pytest.approx([0.25, 1, 2], rel=0.01)
+
+
+def test_arms_of_unlike_concurrency_are_ranked_apart():
+    """The class with the fastest arm first. An arm that never reached its concurrency is last, without a ratio."""
+    many = {"concurrency": 16}
+    table = table_of(
+        rounds("one", 5, 5, 5),
+        rounds("many", 1, 1, 1, **many),
+        rounds("slower", 2, 2, 2, **many),
+        rounds("short", 0.5, 0.5, 0.5, requests=9, **many),
+    )
+    assert [(row.name, row.reference) for row in table] == [
+        ("many", "many"), ("slower", "many"), ("short", "many"), ("one", "one"),
+    ]  # fmt: skip
+    assert (table[2].fell_short, table[2].ratio) == (True, None)
+
+
+def test_ratios_are_to_the_baseline_as_well_in_its_own_group():
+    """Whatever the fastest is, and whatever their concurrency; other groups have none."""
+    trials = [*rounds("a", 1, 2), *rounds("b", 2, 4), *rounds("c", 3, 6, concurrency=2)]
+    elsewhere = rounds("b", 3, 3, route="proxy", arm="b behind it")
+    found = list(ranked(a_run(*trials, *elsewhere, baseline="b")).values())
+    assert {row.name: row.to_baseline.value for row in found[0]} == pytest.approx({"a": 0.5, "b": 1, "c": 1.5})
+    assert [row.to_baseline for row in found[1]] == [None]
+
+
+def test_arms_behind_different_links_are_ranked_apart_and_paired_by_round():
+    """A group for each link, and each link beside the first arm of the experiment, which has none here."""
+    near, far = Link(0.001), Link(0.1, 2e7)
+    trials = [
+        a_trial("urllib3", number, level * factor, arm=f"urllib3 {link}", link=link)
+        for number, level in enumerate((1, 10, 2, 5, 3, 7), start=1)
+        for link, factor in ((None, 1.0), (near, 2.0), (far, 4.0))
+    ]
+    run = Run.model_validate_json(a_run(*trials).model_dump_json())
+    assert [key.link for key in ranked(run)] == [None, "1 ms", "100 ms, 20 Mbit/s"]
+    found = contrasts(run, link_pairs(run.experiment.arms))
+    assert [(one.arm.link, one.base.link) for one in found] == [(near, None), (far, None)]
+    assert [(one.time.value, *one.time.interval) for one in found] == [
+        pytest.approx((2.0,) * 3),
+        pytest.approx((4,) * 3),
+    ]
