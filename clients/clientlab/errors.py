@@ -9,7 +9,7 @@ import errno
 import re
 import socket
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 KINDS = (
     "connect",  # no connection: refused, unreachable, name not found
@@ -42,7 +42,6 @@ ErrorTable = Sequence[tuple[type[BaseException], str] | tuple[type[BaseException
 A third item must be part of the exception's text, for a library with one class for several faults.
 """
 
-
 _HANDSHAKES = frozenset({"do_handshake", "start_tls"})
 """Functions of sockets and event loops that do the TLS handshake."""
 
@@ -56,7 +55,7 @@ class Fault(Exception):
 
 
 def kind_of(error: BaseException, table: ErrorTable) -> str:
-    """The kind of an exception: the first row of `table` that fits it or an exception that it wraps.
+    """Return the kind of an exception: the first row of `table` that fits it or an exception that it wraps.
 
     Without such a row: ``other:TypeName``, so that a programming error never looks like a network error. If the
     process has no file descriptor left: ``other:EMFILE``, whatever exception the library raises.
@@ -90,12 +89,16 @@ def unopened(error: BaseException, kind: str) -> bool:
 
 
 def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
-    """The kind of a TLS handshake that the peer did not finish; None for every other error, also for invalid bytes.
+    """Return the kind of a TLS handshake that the peer did not finish; None for every other error.
 
     Libraries wrap it like an error while reading. The standard library's handshake functions in the traceback
     distinguish the two, whichever library called them.
     """
-    shaking = [link for link in chain if _passed_through(_HANDSHAKES, link)]
+    shaking = [
+        link
+        for link in chain
+        if any(frame.f_code.co_name in _HANDSHAKES for frame, _ in traceback.walk_tb(link.__traceback__))
+    ]
     if not shaking:
         return None
     import ssl  # noqa: PLC0415 - gevent patches it, and has to come first
@@ -107,12 +110,8 @@ def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
     return "connect" if any(isinstance(link, left) for link in shaking) else None
 
 
-def _passed_through(functions: Collection[str], error: BaseException) -> bool:
-    return any(frame.f_code.co_name in functions for frame, _ in traceback.walk_tb(error.__traceback__))
-
-
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception and all exceptions that it wraps: libraries use `args`, `reason` or `__cause__`."""
+    """Yield the exception and all exceptions that it wraps: libraries use `args`, `reason` or `__cause__`."""
     waiting, seen = [error], set[int]()
     while waiting:
         link = waiting.pop(0)
@@ -125,7 +124,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def status_kind(status: int) -> str | None:
-    """The kind of an error status (4xx, 5xx); None for all others, since redirects are not followed.
+    """Return the kind of an error status (4xx, 5xx); None for all others, since redirects are not followed.
 
     A status has three digits (RFC 9110, 15): one with more is a malformed response.
     """
@@ -163,19 +162,15 @@ class FieldError(LabError):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields, without the path."""
+        """The names of the fields, without the path."""
         return (*(str(part) for part in self.key[-1:]), *self.also)
 
     def within(self, *place: str | int) -> FieldError:
-        """The same error of a field below `place`."""
-        return self.at((*place, *self.key))
-
-    def at(self, key: FieldKey) -> FieldError:
-        """The same error of the field at another key."""
-        return type(self)(key, self.message, value=self.value, also=self.also)
+        """Return the same error of a field below `place`."""
+        return FieldError((*place, *self.key), self.message, value=self.value, also=self.also)
 
     def render(self, names: Mapping[str, str]) -> str:
-        """The error in one line. `names`: field → the name to show in its place."""
+        """Return the error in one line. `names`: field → the name to show in its place."""
         if all(field in names for field in self.fields):
             head = " and ".join(names[field] for field in self.fields) + (f" {self.value}" if self.value != "" else "")
         else:

@@ -19,5 +19,6 @@ def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def mask_text(text: str) -> str:
-    """Return an error text, a URL or an argument of the command line without credentials."""
+    """Return an error text, a URL or an argument of the command line without credentials, and as valid UTF-8."""
+    text = text.encode(errors="replace").decode()
     return _HEADER.sub(rf"\1\2{MASK}", _CREDENTIALS.sub(f"{MASK}@", text))

@@ -1,244 +1,168 @@
-"""Commands that read one run file: `clientlab report` and `claims`; files that `run` and `compare` write, too."""
+"""Commands that read runs: `clientlab report`, `claims` and `compare`."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from clientlab.cli.option_types import OUT, complete_runs
-from clientlab.cli.terminal import console
+from clientlab.cli.options import CHART, FAIL_ON, HTML, JSON, JUNIT, OUT, WHOLE, complete_runs
+from clientlab.cli.terminal import echo
 from clientlab.errors import LabError
-from clientlab.judging.claim_verdicts import judged
-from clientlab.judging.judgement import find_judged
-from clientlab.judging.run_thresholds import check_arms, check_changes, judge_run, threshold_of_run
-from clientlab.judging.thresholds import Threshold, ThresholdResult
-from clientlab.printable import printable
-from clientlab.reports import as_csv, as_junit, as_markdown, as_terminal, files, headline
-from clientlab.reports.files import OutputFile
-from clientlab.results.document import ClaimResult, Run
-from clientlab.results.store import Store, read_run
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_FILE = click.Path(dir_okay=False, allow_dash=True)
-STDOUT = "-"
-THRESHOLD_FAILED = 1
-_CONTRADICTED = 1
-FAIL_ON = (
-    "Exit with code 1 if an arm is beyond this limit: 'p99 > 50ms', 'throughput < 1000', 'ARM: errors > 0'; "
-    "between environments: 'throughput -5%', 'errors +0'. Repeatable."
-)
-STRICT = "Judge --fail-on by the median over rounds, not by the whole interval."
-
-
-WHOLE = "Show all columns and cautions, and the machine."
-
-
-class _Output(click.Path):
-    """The path of a file that a report is written to, checked before anything is measured."""
-
-    def __init__(self, file: OutputFile) -> None:
-        super().__init__(dir_okay=False)
-        self._file = file
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        self._file.check(path)
-        return path
-
-
-CHART = click.option(
-    "--chart",
-    type=_Output(files.CHART),
-    help="Draw charts to this file (.png or .svg).",
-)
-HTML = click.option(
-    "--html",
-    type=_Output(files.PAGE),
-    help="Write a full report to this file (.html).",
-)
-
-
-JUNIT = click.option(
-    "--junit",
-    type=_Output(files.JUNIT),
-    help="Write JUnit XML to this file (.xml).",
-)
-
-
-@dataclass(frozen=True)
-class Format:
-    """A format that `clientlab report` writes to a file or to standard output, with the option ``--NAME``.
-
-    `render`: makes the text from a run, its judged limits, and whether the whole report was asked for (``--all``).
-    `bare`: without a file, the option means standard output.
-    """
-
-    name: str
-    help: str
-    render: Callable[[Run, Sequence[ThresholdResult], bool], str]
-    bare: bool = False
-
-    @property
-    def option(self) -> Callable[[_Command], _Command]:
-        """The option of the command line."""
-        bare: dict[str, Any] = {"is_flag": False, "flag_value": STDOUT} if self.bare else {}
-        return click.option(f"--{self.name}", type=_FILE, help=self.help, **bare)
-
-
-MARKDOWN = Format(
-    "markdown",
-    "Write Markdown to this file, or to standard output without FILE. Put it after RUN.",
-    lambda run, judged, whole: as_markdown.render(run, judged, whole=whole),
-    bare=True,
-)
-FORMATS = [
-    Format("csv", "Write one row per trial to this file; - is standard output.", lambda run, *_: as_csv.render(run)),
-    MARKDOWN,
-    Format(
-        "junit",
-        "Write arms, claims and thresholds as JUnit XML to this file.",
-        lambda run, judged, _: as_junit.render(run, judged),
-    ),
-]
-
-
-def exports(command: _Command) -> _Command:
-    """Add an option for each format, `texts` and `strict` to a command."""
-    for option in reversed((
-        *(one.option for one in FORMATS),
-        click.option("--fail-on", "texts", multiple=True, metavar="LIMIT", help=FAIL_ON),
-        click.option("--strict", is_flag=True, help=STRICT),
-        click.option("--all", "-v", "whole", is_flag=True, help=WHOLE),
-    )):  # fmt: skip
-        command = option(command)
-    return command
-
-
-def limits_of(texts: Sequence[str], *, strict: bool) -> list[Threshold]:
-    """The thresholds of ``--fail-on``. Raises LabError for one that is none, and for ``--strict`` without any."""
-    limits = [threshold_of_run(text) for text in texts]
-    if strict and not limits:
-        raise LabError("--strict without --fail-on: it changes how --fail-on is judged; leave it out")
-    return limits
-
-
-def judged_by(run: Run, formats: dict[str, Any]) -> list[ThresholdResult]:
-    """The thresholds of the options `texts` and `strict`, judged. Raises LabError."""
-    limits = limits_of(formats["texts"], strict=formats["strict"])
-    check_arms(limits, [arm.name for arm in run.experiment.arms])
-    check_changes(limits, run.experiment)
-    return judge_run(run, limits, strict=formats["strict"])
-
-
-def export(run: Run, formats: dict[str, Any], judged: list[ThresholdResult]) -> tuple[bool, int]:
-    """Write the chosen formats. Returns whether one went to standard output, and the exit code. Raises LabError."""
-    chosen = {one: formats[one.name] for one in FORMATS if formats[one.name] is not None}
-    if list(chosen.values()).count(STDOUT) > 1:
-        names = " and --".join(one.name for one in chosen)
-        raise LabError(f"--{names}: only one of them can go to standard output; name a file")
-    taken = STDOUT in chosen.values()
-    for one, target in chosen.items():
-        if target == STDOUT:
-            click.echo(one.render(run, judged, formats["whole"]), nl=False)
-        else:
-            write_text(Path(target), one.render(run, judged, formats["whole"]), one.name)
-            click.echo(f"{one.name}: {printable(str(target))}", err=taken)
-    return taken, tell(judged, stderr=taken)
-
-
-def tell(judged: list[ThresholdResult], *, stderr: bool) -> int:
-    """Print the limits that failed or are not sure. The exit code."""
-    for line in headline.lines(judged):
-        click.echo(line, err=stderr)
-    return THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0
-
-
-def _is_run(path: Path) -> bool:
-    try:
-        read_run(path)
-    except LabError:
-        return False
-    return True
-
-
-def write_text(path: Path, text: str, name: str) -> None:
-    """Write the file of the option ``--name``. Raises LabError, also for a run file: its run would be lost."""
-    if path.is_file() and _is_run(path):
-        raise LabError(f"--{name} {path}: this is a run file, and would be lost; name another file")
-    try:
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise LabError(f"--{name} {path}: {error.strerror}; name another file") from error
+_TARGET = click.Path(dir_okay=False, allow_dash=True)
+_MARKDOWN = click.option(
+    "--markdown", type=_TARGET, is_flag=False, flag_value="-",
+    help="Write Markdown to this file, or to standard output without FILE. Put it after RUN.",
+)  # fmt: skip
 
 
 @click.command()
 @click.argument("name", metavar="RUN", shell_complete=complete_runs)
 @CHART
 @HTML
-@exports
+@click.option("--csv", type=_TARGET, help="Write one row per trial to this file; - is standard output.")
+@_MARKDOWN
+@click.option("--junit", type=_TARGET, help="Write arms, claims and thresholds as JUnit XML to this file.")
+@FAIL_ON
+@click.option("--strict", is_flag=True, help="Judge --fail-on by the median over rounds, not by the whole interval.")
+@WHOLE
 @OUT
-def report(name: str, chart: Path | None, html: Path | None, folder: Path, **formats: Any) -> int:
+def report(
+    *,
+    name: str,
+    chart: Path | None,
+    html: Path | None,
+    fail_on: tuple[str, ...],
+    folder: Path,
+    strict: bool,
+    whole: bool,
+    **targets: str | None,
+) -> int:
     """Show a run. RUN is its name, the beginning of its name, a path, "last", or "last~1" for the one before."""
-    found = find_judged(Store(folder), name)
-    judged = judged_by(found, formats)
-    taken, code = export(found, formats, judged)
-    if not taken:
-        show(found, whole=formats["whole"], stderr=False)
-    draw(found, chart, stderr=taken)
-    write_page(found, html, judged, stderr=taken)
+    from clientlab.cli import output
+    from clientlab.judging.judgement import find_judged
+    from clientlab.judging.thresholds import check_changes, judge_run, parse_threshold
+    from clientlab.reports import as_csv, as_junit, as_markdown
+    from clientlab.results.store import Store
+
+    run = find_judged(Store(folder), name)
+    limits = [parse_threshold(text) for text in fail_on]
+    check_changes(limits, run.experiment)
+    judged = judge_run(run, limits, strict=strict)
+    printed = [option for option, target in targets.items() if target == output.STDOUT]
+    if len(printed) > 1:
+        raise LabError(f"--{' and --'.join(printed)}: only one of them can go to standard output; name a file")
+    formats: dict[str, Callable[[], str]] = {
+        "csv": lambda: as_csv.render(run),
+        "markdown": lambda: as_markdown.render(run, judged, whole=whole),
+        "junit": lambda: as_junit.render(run, judged),
+    }
+    for option, render in formats.items():
+        if (target := targets[option]) is not None:
+            output.write_text(target, render(), option, stderr=bool(printed))
+    code = output.tell(judged, stderr=bool(printed))
+    if not printed:
+        output.show(run, whole=whole, stderr=False)
+    output.write_files(run, judged, chart, html, None, stderr=bool(printed))
     return code
-
-
-def show(run: Run, *, whole: bool = False, stderr: bool) -> None:
-    """Print the report of a run: its short form, or the whole of it."""
-    console(stderr=stderr).print(as_terminal.render(run, whole=whole), highlight=False)
-
-
-def draw(run: Run, chart: Path | None, *, stderr: bool) -> None:
-    """Draw the chart of a run, if a path is given, and print the path. Raises LabError."""
-    if chart is not None:
-        from clientlab.reports.charts.picture import write  # noqa: PLC0415 - matplotlib takes half a second to import
-
-        write(run, chart)
-        click.echo(f"chart: {printable(str(chart))}", err=stderr)
-
-
-def write_page(run: Run, page: Path | None, judged: Sequence[ThresholdResult], *, stderr: bool) -> None:
-    """Write the HTML report of a run with its limits, if a path is given, and print the path. Raises LabError."""
-    if page is not None:
-        from clientlab.reports.as_html import write  # noqa: PLC0415 - no other command needs templates
-
-        write(run, page, judged)
-        click.echo(f"report: {printable(str(page))}", err=stderr)
 
 
 @click.command()
 @click.argument("name", metavar="RUN", shell_complete=complete_runs)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.option("--require", is_flag=True, help="Exit with code 1 if a claim is contradicted.")
 @OUT
 def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
     """Show the verdict on each claim of a run. RUN is a name, the beginning of a name, a path, or "last"."""
+    from clientlab.cli.tables import console
+    from clientlab.judging.judgement import find_judged
+    from clientlab.reports import as_terminal
+    from clientlab.results.store import Store
+
     run = find_judged(Store(folder), name)
     if not run.experiment.claims:
         raise LabError(f"run {run.run}: its experiment {run.experiment.name!r} makes no claims")
-    found = judged(run)
+    found = run.claims
     if as_json:
-        click.echo(json.dumps([claim.model_dump() for claim in found], indent=1))
+        echo(json.dumps([claim.model_dump() for claim in found], indent=1))
     else:
         console().print(as_terminal.claims(found), highlight=False)
-    return _tell_claims(found, stderr=as_json) if require else 0
+    contradicted = [one for one in found if one.verdict == "contradicted"]  # an inconclusive claim has not failed
+    for one in contradicted if require else ():
+        echo(f"FAILED: claim {one.name}: {one.text}: {one.measured}", err=as_json)
+    return 1 if require and contradicted else 0
 
 
-def _tell_claims(found: Iterable[ClaimResult], *, stderr: bool) -> int:
-    """Print the contradicted claims. Return the exit code; an inconclusive claim has not failed."""
-    contradicted = headline.claim_lines(found)
-    for line in contradicted:
-        click.echo(line, err=stderr)
-    return _CONTRADICTED if contradicted else 0
+@click.command()
+@click.argument("names", metavar="RUN...", nargs=-1, shell_complete=complete_runs)
+@click.option(
+    "--fail-on", multiple=True, metavar="CHANGE",
+    help="Exit with code 1 if a figure changed by more: 'p99 +10%', 'throughput -5%', 'errors +0'. Repeatable.",
+)  # fmt: skip
+@click.option(
+    "--figure", "keys", multiple=True, metavar="FIGURE", help="Also compare this figure, such as p95; repeatable."
+)
+@click.option("--strict", is_flag=True, help="Judge --fail-on by the estimate, not by the whole interval.")
+@click.option("--force", is_flag=True, help="Compare runs even if their workloads or arms differ.")
+@HTML
+@_MARKDOWN
+@JUNIT
+@JSON
+@OUT
+def compare(
+    *,
+    names: tuple[str, ...],
+    fail_on: tuple[str, ...],
+    keys: tuple[str, ...],
+    html: Path | None,
+    markdown: str | None,
+    junit: Path | None,
+    folder: Path,
+    strict: bool,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Compare runs with the first one, the baseline, arm by arm.
+
+    RUN is a name, the beginning of a name, a path, "last", or "last~1" for the one before. A change is real if its
+    95 % interval excludes 1. --fail-on fails if the whole interval lies beyond the threshold, or if there is one error
+    more than allowed.
+    """
+    from clientlab.cli import output
+    from clientlab.cli.tables import console
+    from clientlab.judging.comparison import compare as compare_runs
+    from clientlab.judging.judgement import find_judged
+    from clientlab.judging.thresholds import check_arms, judge_changes, parse_change
+    from clientlab.reports import as_junit, comparison
+    from clientlab.results.figures import find
+    from clientlab.results.store import Store
+
+    if markdown == output.STDOUT and as_json:
+        raise LabError("--markdown and --json: leave out one of them, or name a file for --markdown")
+    if len(names) < 2:
+        raise LabError("nothing to compare: name the baseline and one run or more, before --markdown")
+    thresholds = [parse_change(text) for text in fail_on]
+    more = [find(key, "figure", repr(key)) for key in keys]
+    base, *others = (find_judged(Store(folder), name) for name in names)
+    figures, gated = [*more, *(one.figure for one in thresholds)], {(one.arm, one.figure.key) for one in thresholds}
+    found = compare_runs(base, others, figures, gated=gated, force=force)
+    check_arms(thresholds, found.arms())
+    judged = judge_changes(found, thresholds, strict=strict)
+    printed = as_json or markdown == output.STDOUT
+    if as_json:
+        echo(comparison.as_json(found, judged))
+    elif not printed:
+        console().print(comparison.as_text(found, judged), highlight=False)
+    if html is not None:
+        from clientlab.reports.as_html import write_comparison
+
+        write_comparison(found.base, comparison.sections(found, judged), html)
+        echo(f"report: {html}", err=printed)
+    if markdown is not None:
+        output.write_text(markdown, comparison.as_markdown(found, judged), "markdown", stderr=printed)
+    if junit is not None:
+        output.write_text(junit, as_junit.render_comparison(found, judged), "junit", stderr=printed)
+    return output.THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0

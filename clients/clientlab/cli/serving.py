@@ -10,13 +10,8 @@ from pathlib import Path
 
 import click
 
-from clientlab.cli.option_types import OUT
-from clientlab.cli.terminal import say
-from clientlab.printable import printable
-from clientlab.results.store import Store
-from clientlab.testbeds.local import ROUTES, LocalTestbed, Ports
-from clientlab.testbeds.server_process import workers_for
-from clientlab.upstreams import UPSTREAMS
+from clientlab.cli.options import OUT
+from clientlab.cli.terminal import echo, say
 
 _LOOK_SECONDS = 0.5
 _PORT = click.IntRange(0, 65535)
@@ -31,14 +26,15 @@ def exporter(host: str, port: int, folder: Path) -> None:
 
     Also those of the run that is being measured with this results folder. Ctrl-C ends it.
     """
-    from clientlab.cluster.exporter import serve  # noqa: PLC0415 - no other subcommand needs it
+    from clientlab.cluster.exporter import serve
+    from clientlab.results.store import Store
 
     with serve(Store(folder), host, port, say) as bound:
-        click.echo(f"metrics: http://{f'[{host}]' if ':' in host else host}:{bound}/metrics (Ctrl-C ends it)", err=True)
+        echo(f"metrics: http://{f'[{host}]' if ':' in host else host}:{bound}/metrics (Ctrl-C ends it)", err=True)
         try:
             threading.Event().wait()
         except KeyboardInterrupt:
-            click.echo("stopped", err=True)
+            echo("stopped", err=True)
 
 
 @click.command()
@@ -58,18 +54,22 @@ def up(concurrency: int, **ports: int) -> None:
 
     They listen on 127.0.0.1. Ctrl-C stops them.
     """
+    from clientlab.testbeds.local import ROUTES, LocalTestbed, Ports
+    from clientlab.testbeds.server_process import workers_for
+    from clientlab.upstreams import UPSTREAMS
+
     chosen = Ports(**{name.removesuffix("_port"): port for name, port in ports.items()})
     logs = Path(tempfile.mkdtemp(prefix="clientlab-up-"))
     try:
         with LocalTestbed(UPSTREAMS, ROUTES, logs, workers_for(concurrency), chosen) as testbed:
             for upstream in UPSTREAMS:
                 for route in ROUTES:
-                    click.echo(f"{upstream:8} {route:9} {testbed.base_url(upstream, route)}/")
-            click.echo(f"CA of proxy-tls: {testbed.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
-            click.echo(printable(f"logs: {logs}; stop with Ctrl-C"))
+                    echo(f"{upstream:8} {route:9} {testbed.base_url(upstream, route)}/")
+            echo(f"CA of proxy-tls: {testbed.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
+            echo(f"logs: {logs}; stop with Ctrl-C")
             while True:
                 testbed.check()
                 time.sleep(_LOOK_SECONDS)
     except KeyboardInterrupt:
         shutil.rmtree(logs)  # nothing went wrong that they could explain
-        click.echo("stopped")
+        echo("stopped")

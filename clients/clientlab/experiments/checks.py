@@ -11,12 +11,14 @@ from clientlab.errors import FieldError, LabError, PluginError, UnavailableStrat
 from clientlab.experiments.expansion import key_of, table_of
 from clientlab.experiments.experiment import Experiment
 from clientlab.results.plan import Arm, Plan
-from clientlab.strategies import Strategy
 from clientlab.workload.load import check_load, expected_requests, is_open
 from clientlab.workload.shard_workload import check_shards, share_of
 from clientlab.workload.workload import Workload, check
 
 TLS_ROUTES = frozenset({"proxy-tls"})
+
+_OWN_FILES = 64
+"""Files that a process opens beside its connections: libraries, logs, pipes, event loops."""
 
 
 def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str] = TLS_ROUTES) -> None:
@@ -63,32 +65,29 @@ def check_concurrency(plan: Plan, given: int | None, say: Callable[[str], None])
 
 
 def available_part(plan: Plan) -> Plan:
-    """The plan of a bundled experiment without the arms that this machine cannot run, which it names with the reason.
+    """Return the plan of a bundled experiment without the arms that this machine cannot run, which it names.
 
     A baseline that is left out is none any more. Claims stay: those about such an arm are inconclusive. Loads the
-    strategies. Raises LabError where no arm would be left.
+    strategies. Raises LabError if no arm is left.
     """
-    own = {arm.strategy for arm in plan.arms if arm.environment is None}  # else the libraries are the environment's
-    errors = {name: _error_of(name) if name in own else None for name in {arm.strategy for arm in plan.arms}}
-    reasons = {name: error.reason for name, error in errors.items() if isinstance(error, UnavailableStrategy)}
-    unavailable = {
-        arm.name: reason
-        for arm in plan.arms
-        if (reason := reasons.get(arm.strategy) or lack_of_files(arm, plan.workloads[arm.workload]))
-    }
+    unavailable = {}
+    for arm in plan.arms:
+        error = _error_of(arm.strategy) if arm.environment is None else None  # else its libraries are that Python's
+        reason = error.reason if isinstance(error, UnavailableStrategy) else None
+        if reason := reason or lack_of_files(arm, plan.workloads[arm.workload]):
+            unavailable[arm.name] = reason
     if not unavailable:
         return plan
     arms = [arm for arm in plan.arms if arm.name not in unavailable]
     if not arms:
         lacks = ", ".join(dict.fromkeys(unavailable.values()))
         raise LabError(f"experiment {plan.name!r}: this machine can run none of its arms: {lacks}")
-    used = {arm.workload for arm in arms}
-    measured = {arm.strategy for arm in arms}
+    workloads, measured = {arm.workload for arm in arms}, {arm.strategy for arm in arms}
     return Plan.model_validate(
         {
             **dict(plan),
             "arms": arms,
-            "workloads": {name: workload for name, workload in plan.workloads.items() if name in used},
+            "workloads": {name: workload for name, workload in plan.workloads.items() if name in workloads},
             "baseline": None if plan.baseline in unavailable else plan.baseline,
             "replaced": {name: other for name, other in plan.replaced.items() if other in measured},
             "unavailable_arms": unavailable,
@@ -97,9 +96,9 @@ def available_part(plan: Plan) -> Plan:
 
 
 def plugin_faults(names: Iterable[str], say: Callable[[LabError], None]) -> dict[str, PluginError]:
-    """Name → error of its plug-in code. Other errors in a name are found by other checks.
+    """Return the errors in the code of plug-ins by name. Other errors in a name are found by other checks.
 
-    If no strategy is left, says all errors but the first, and raises the first: there is nothing to measure.
+    If no strategy is left, say all errors but the first, and raise the first: there is nothing to measure.
     """
     known = list(dict.fromkeys(names))
     faults = {name: fault for name in known if isinstance(fault := _error_of(name), PluginError)}
@@ -112,7 +111,7 @@ def plugin_faults(names: Iterable[str], say: Callable[[LabError], None]) -> dict
 
 
 def _error_of(name: str) -> LabError | None:
-    """Why the strategy cannot be loaded with its settings; None if it can."""
+    """Return why the strategy cannot be loaded with its settings; None if it can."""
     try:
         strategies.check_settings(strategies.find(name))
     except LabError as error:
@@ -120,8 +119,9 @@ def _error_of(name: str) -> LabError | None:
     return None
 
 
-_OWN_FILES = 64
-"""Files that a process opens beside its connections: libraries, logs, pipes, event loops."""
+def replacements(experiment: Experiment) -> dict[str, str]:
+    """Return the strategies that are not installed, with those that the experiment names instead."""
+    return {name: other for name, other in experiment.instead.items() if strategies.unavailable(strategies.find(name))}
 
 
 def most_open_files() -> float:
@@ -158,20 +158,15 @@ def lack_of_files(arm: Arm, workload: Workload) -> str | None:
     )
 
 
-def replacements(experiment: Experiment) -> dict[str, str]:
-    """Strategies that are not installed → the strategies that the experiment names instead."""
-    return {name: other for name, other in experiment.instead.items() if strategies.unavailable(strategies.find(name))}
-
-
 def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> None:
-    strategy = strategies.find(arm.strategy)
+    strategy, count = strategies.find(arm.strategy), expected_requests(workload)
+    client, executor = strategies.client_spec(strategy.client), strategies.executor_spec(strategy.executor)
     if arm.environment is None:  # else the libraries are the environment's, where `running.environments` checks them
         strategies.check_settings(strategy)
         strategies.check_capabilities(strategy, workload)
-    if strategies.executor_spec(strategy.executor).needs_count and expected_requests(workload) is None:
+    if executor.needs_count and count is None:
         message = f"strategy {arm.strategy!r} starts all its requests at once and cannot run for a duration"
         raise FieldError(["duration"], f"{message}; set `requests` instead", value=f"{workload.duration:g}")
-    client = strategies.client_spec(strategy.client)
     if client.program and arm.route in secure:
         raise LabError(f"strategy {arm.strategy!r}: {client.program} verifies no certificate; use a route without TLS")
     if arm.route not in secure and client.http == "2":
@@ -179,25 +174,18 @@ def _check_strategy(arm: Arm, workload: Workload, secure: Collection[str]) -> No
             f"strategy {arm.strategy!r} speaks HTTP/2, which needs TLS, and the route {arm.route} has none; "
             "use the route proxy-tls alone, or an https:// URL"
         )
-    in_flight = strategy.in_flight(workload.concurrency, expected_requests(workload))
+    in_flight = strategy.in_flight(workload.concurrency, count)
     if "concurrency" in arm.axes and in_flight != workload.concurrency:
-        raise FieldError(
-            ["concurrency"], f"it is an axis, but strategy {arm.strategy!r} always has {in_flight:,} requests in flight"
-        )
-    if workload.shards > 1:
-        _check_shards(strategy, workload, in_flight)
-
-
-def _check_shards(strategy: Strategy, workload: Workload, in_flight: int) -> None:
-    check_shards(workload.shards, expected_requests(workload), in_flight, strategy.name)
-    if strategies.client_spec(strategy.client).program:
-        raise FieldError(
-            ["shards"], f"strategy {strategy.name!r} is a program, whose load is not divided; leave it out"
-        )
+        message = f"it is an axis, but strategy {arm.strategy!r} always has {in_flight:,} requests in flight"
+        raise FieldError(["concurrency"], message)
+    if workload.shards == 1:
+        return
+    check_shards(workload.shards, count, in_flight, strategy.name)
+    if client.program:
+        message = f"strategy {strategy.name!r} is a program, whose load is not divided; leave it out"
+        raise FieldError(["shards"], message)
     for place in (0, workload.shards - 1):
         share = share_of(workload, place, in_flight)
         if strategy.in_flight(share.concurrency, expected_requests(share)) != share.concurrency:
-            message = (
-                f"a setting of strategy {strategy.name!r} fixes its {in_flight:,} requests in flight; leave out one"
-            )
-            raise FieldError(["shards"], message, value=workload.shards)
+            message = f"a setting of strategy {strategy.name!r} fixes its {in_flight:,} requests in flight"
+            raise FieldError(["shards"], f"{message}; leave out one", value=workload.shards)

@@ -9,94 +9,70 @@ from typing import Any
 from clientlab.errors import FieldError, FieldKey
 from clientlab.experiments.experiment import ArmTable, Experiment, WorkloadTable
 from clientlab.nearest import nearest
-from clientlab.results.plan import FEWEST_IN_SWEEP, Arm, AxisValue, as_text, suffix_of
+from clientlab.results.plan import FEWEST_IN_SWEEP, Arm, as_text, suffix_of
 from clientlab.workload.link import link_of, part_text
 from clientlab.workload.workload import Workload
 
-_Way = tuple[str, str, str]
-"""A workload, an upstream and a route, by name."""
 _Pair = tuple[Arm, Workload]
-_Parts = tuple[Sequence[str], Sequence[str], Sequence[str]]
-"""Those of the experiment."""
 
 
-def expand(
-    experiment: Experiment, replaced: Mapping[str, str], left_out: Collection[str]
-) -> list[tuple[Arm, Workload]]:
-    """Every arm with its workload: by workload, upstream and route, then in the order of the file.
+def expand(experiment: Experiment, replaced: Mapping[str, str], left_out: Collection[str]) -> list[_Pair]:
+    """Return every arm with its workload: by workload, upstream and route, then in the order of the file.
 
     `replaced`: strategy → the strategy that replaces it. `left_out`: listed strategies that make no arms.
     """
     listed = [replaced.get(name, name) for name in experiment.strategies if name not in left_out]
     tables = [(name, ArmTable(strategy=name)) for name in listed]
-    tables += [
-        (name, table.model_copy(update={"strategy": replaced.get(table.strategy, table.strategy)}))
-        for name, table in experiment.arms.items()
-    ]
-    parts: _Parts = (list(experiment.workloads), experiment.upstreams, experiment.routes)
-    every = [_with_own(part, [_own(table)[index] for _, table in tables]) for index, part in enumerate(parts)]
-    found: list[tuple[Arm, Workload]] = []
-    for workload, upstream, route in itertools.product(*every):
-        way = (workload, upstream, route)
+    for name, table in experiment.arms.items():
+        strategy = replaced.get(table.strategy, table.strategy)
+        tables.append((name, table.model_copy(update={"strategy": strategy})))
+    shared: dict[str, list[str]] = {
+        "workload": list(experiment.workloads),
+        "upstream": experiment.upstreams,
+        "route": list(experiment.routes),
+    }
+    every = []
+    for part, choices in shared.items():
+        own = [getattr(table, part) for _, table in tables]  # that single arms choose
+        every.append(dict.fromkeys([*choices, *(name for name in own if name is not None)]))
+    found: list[_Pair] = []
+    for way in itertools.product(*every):
+        at = dict(zip(shared, way, strict=True))
         for name, table in tables:
-            if _runs(table, way, parts):
-                arms = list(_arms(name, table, way, parts, experiment.workloads[workload]))
-                found += _in_environments(arms, table, experiment.environments)
+            free = [part for part in shared if getattr(table, part) is None]
+            fixed = {part: getattr(table, part) for part in shared if part not in free}
+            if fixed.items() <= at.items() and all(at[part] in shared[part] for part in free):
+                varied = ", ".join(at[part] for part in free if len(shared[part]) > 1)
+                full_name = f"{name} ({varied})" if varied else name
+                arms = _arms(name, full_name, table, at, experiment.workloads[at["workload"]])
+                found += _in_environments(list(arms), table, experiment.environments)
     return found
 
 
-def _in_environments(arms: Sequence[_Pair], table: ArmTable, environments: Collection[str]) -> Iterator[_Pair]:
-    """The arms in each environment, with its name in theirs; in the only one, or the one that the table chooses."""
-    if table.environment is not None or len(environments) < 2:
-        only = table.environment or next(iter(environments), None)
-        yield from ((arm.model_copy(update={"environment": only}), workload) for arm, workload in arms)
-        return
-    for environment, (arm, workload) in itertools.product(environments, arms):
-        names = {"name": arm.name, "label": arm.label, "sweep": arm.sweep}
-        full_names = {field: f"{name} in {environment}" for field, name in names.items() if name is not None}
-        yield arm.model_copy(update={"environment": environment, **full_names}), workload
-
-
-def _own(table: ArmTable) -> tuple[str | None, str | None, str | None]:
-    return table.workload, table.upstream, table.route
-
-
-def _with_own(part: Sequence[str], own: Sequence[str | None]) -> list[str]:
-    """The experiment's workloads, upstreams or routes, and those that only single arms choose."""
-    return list(dict.fromkeys([*part, *(name for name in own if name is not None)]))
-
-
-def _runs(table: ArmTable, way: _Way, parts: _Parts) -> bool:
-    """Whether each part of the way is the one that the table chooses, or else one of the experiment's."""
-    triples = zip(way, _own(table), parts, strict=True)
-    return all(name == own if own is not None else name in part for name, own, part in triples)
-
-
 def _arms(
-    name: str, table: ArmTable, way: _Way, parts: _Parts, workload: WorkloadTable
-) -> Iterator[tuple[Arm, Workload]]:
-    """One arm for each point on the axes of the workload, of the link and of the table."""
-    triples = zip(way, _own(table), parts, strict=True)
-    varied = [part for part, own, choices in triples if own is None and len(choices) > 1]
-    full_name = f"{name} ({', '.join(varied)})" if varied else name
-    fields: dict[str, list[Any]] = dict(workload.axes)
+    name: str, full_name: str, table: ArmTable, at: Mapping[str, str], workload: WorkloadTable
+) -> Iterator[_Pair]:
+    """Yield one arm for each point on the axes of the workload, of the link and of the table."""
+    fields: dict[str, Any] = dict(workload.axes)
     if table.concurrency is not None:
-        fields["concurrency"] = _values(table.concurrency)
+        fields["concurrency"] = table.concurrency
     link_parts = workload.link_parts | table.link_parts
-    own = {"concurrency": table.concurrency, **link_parts, **table.settings}
-    axes = {*workload.axes, *(key for key, value in own.items() if isinstance(value, list))}
-    links, settings_axes = (_axes(one) for one in (link_parts, table.settings))
-    for changes, link, settings in itertools.product(*map(_points, (fields, links, settings_axes))):
+    axes = {
+        key for given in (fields, link_parts, table.settings) for key, value in given.items() if isinstance(value, list)
+    }
+    for changes, link, settings in itertools.product(*map(_points, (fields, link_parts, table.settings))):
         shown = {part: part_text(part, value) for part, value in link.items()}
         point = {key: value for key, value in {**changes, **shown, **settings}.items() if key in axes}
+        joint = "&" if "?" in table.strategy else "?"
+        query = "&".join(f"{key}={as_text(value)}" for key, value in settings.items())
         arm = Arm(
             name=full_name + suffix_of(point),
             label=name + suffix_of(point),
-            strategy=_with_settings(table.strategy, settings),
-            workload=way[0] + suffix_of(changes),
-            upstream=way[1],
-            route=way[2],
-            group=way[0],
+            strategy=table.strategy + (joint + query if query else ""),
+            workload=at["workload"] + suffix_of(changes),
+            upstream=at["upstream"],
+            route=at["route"],
+            group=at["workload"],
             axes=point,
             sweep=full_name if point else None,
             control=table.control,
@@ -105,23 +81,22 @@ def _arms(
         yield arm, workload.at(changes)
 
 
-def _axes(values: Mapping[str, Any]) -> dict[str, list[Any]]:
-    return {key: _values(value) for key, value in values.items()}
+def _points(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return every combination of the values. One value is an axis of one point."""
+    values = (value if isinstance(value, list) else [value] for value in axes.values())
+    return [dict(zip(axes, point, strict=True)) for point in itertools.product(*values)]
 
 
-def _values(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _points(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
-
-
-def _with_settings(strategy: str, settings: Mapping[str, AxisValue]) -> str:
-    if not settings:
-        return strategy
-    joint = "&" if "?" in strategy else "?"
-    return strategy + joint + "&".join(f"{key}={as_text(value)}" for key, value in settings.items())
+def _in_environments(arms: Sequence[_Pair], table: ArmTable, environments: Collection[str]) -> Iterator[_Pair]:
+    """Yield the arms in each environment, with its name in theirs; or in the one that there is or the table chooses."""
+    if table.environment is not None or len(environments) < 2:
+        only = table.environment or next(iter(environments), None)
+        yield from ((arm.model_copy(update={"environment": only}), workload) for arm, workload in arms)
+        return
+    for environment, (arm, workload) in itertools.product(environments, arms):
+        names = {"name": arm.name, "label": arm.label, "sweep": arm.sweep}
+        full_names = {field: f"{name} in {environment}" for field, name in names.items() if name is not None}
+        yield arm.model_copy(update={"environment": environment, **full_names}), workload
 
 
 def table_of(experiment: Experiment, arm: Arm) -> FieldKey:

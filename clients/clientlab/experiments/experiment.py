@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -14,53 +13,30 @@ from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.workload.delays import seconds
 from clientlab.workload.link import LINK_PARTS, Link, bandwidth_of, rtt_of
 from clientlab.workload.seeds import MOST_SEED
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Switch, Workload
 from clientlab.workload.written import ParsedBy, text_of
 
-NAME = r"^[a-z0-9][a-z0-9._-]*$"
-MOST_CHARACTERS = 64
-ENVIRONMENT = r"^[A-Za-z0-9][\w.-]{0,31}$"
-EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT)]
-_NUMBER = re.compile(r"-?\d{1,18}(\.\d{1,18})?", re.ASCII)
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]{0,31}$")]
 Route = Literal["direct", "proxy", "proxy-tls"]
 
 
-def _each_once(values: list[float]) -> list[float]:
-    """The values of an axis. Raises ValueError without any, and for one that is there twice."""
-    if not values or len(set(values)) < len(values):
+def each_once(values: list[Any]) -> list[Any]:
+    """Return the values of an axis. Raises ValueError without any, and for one that is there twice."""
+    if not values or len(set(map(repr, values))) < len(values):
         raise ValueError("an axis is a list of values, each once")
     return values
 
 
 def _parsed_by(parse: Callable[[str], float]) -> BeforeValidator:
-    """A validator that parses the values of a file as options are: one, or an axis of several, each once."""
-
-    def value(given: object) -> float:
-        return parse(text_of(given))
+    """Return a validator that parses a value as options are, or an axis of several."""
 
     def values(given: object) -> float | list[float]:
-        return _each_once(list(map(value, given))) if isinstance(given, list) else value(given)
+        if isinstance(given, list):
+            return each_once([parse(text_of(one)) for one in given])
+        return parse(text_of(given))
 
     return BeforeValidator(values)
-
-
-_Parts = float | list[float]
-
-RoundTrips = Annotated[_Parts, _parsed_by(rtt_of)]
-"""One round-trip time in seconds, or an axis of them; in a file also ``"35ms"``."""
-Bandwidths = Annotated[_Parts, _parsed_by(bandwidth_of)]
-"""One bandwidth in bits per second, or an axis of them; in a file ``"20mbit"``."""
-
-
-Budget = Annotated[float, ParsedBy(seconds), Field(gt=0)]
-"""Seconds; in a file also ``"60s"``."""
-
-
-def unquoted(value: Any) -> Any:
-    """The number of an axis that the file has in quotes, so that it has its place among numbers; else the value."""
-    if not isinstance(value, str) or not _NUMBER.fullmatch(value):
-        return value
-    return float(value) if "." in value else int(value)
 
 
 class Table(BaseModel):
@@ -69,36 +45,22 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-Fields = dict[str, Any]
-"""Keys and values of a table that stands for others, as the file has them."""
-
-
-class QuickTable(Table):
-    """``[quick]``: values that replace others of the file."""
-
-    rounds: int | None = None
-    budget: float | str | None = None
-    common: Fields = {}
-    workloads: dict[str, Fields] = {}
-    arms: dict[str, Fields] = {}
-
-
 class FileTables(BaseModel):
     """The tables of a file that are no part of the experiment as they stand.
 
     `common` holds fields of every workload without its own value; `quick` holds the values of the quick form.
     """
 
-    common: Fields = Field(default={})
-    workloads: dict[str, Fields] = Field(default={})
-    quick: QuickTable | None = None
+    common: dict[str, Any] = {}
+    workloads: dict[str, dict[str, Any]] = {}
+    quick: dict[str, Any] = {}
 
 
 class LinkedTable(Table):
     """A table whose arms may be behind a link. A list is an axis."""
 
-    rtt: RoundTrips | None = None
-    bandwidth: Bandwidths | None = None
+    rtt: Annotated[float | list[float], _parsed_by(rtt_of)] | None = None
+    bandwidth: Annotated[float | list[float], _parsed_by(bandwidth_of)] | None = None
 
     @property
     def has_link(self) -> bool:
@@ -129,9 +91,6 @@ class WorkloadTable(LinkedTable):
         return _WORKLOADS.validate_python({**vars(self.first), **place}) if place else self.first
 
 
-Setting = Annotated[AxisValue, BeforeValidator(unquoted)]
-
-
 class ArmTable(LinkedTable):
     """``[arms.NAME]``: arms with every workload, upstream, route and environment that the table does not choose.
 
@@ -140,13 +99,13 @@ class ArmTable(LinkedTable):
     """
 
     strategy: str
-    settings: dict[str, Setting | list[Setting]] = {}
+    settings: dict[str, AxisValue | list[AxisValue]] = {}
     concurrency: int | list[int] | None = None
     workload: str | None = None
     upstream: str | None = None
     route: Route | None = None
     environment: str | None = None
-    control: bool = False
+    control: Switch = False
 
 
 class ClaimTable(Table):
@@ -165,13 +124,7 @@ class ClaimTable(Table):
     sweep: str | None = None
     band: tuple[float, float] | None = None
     published: str | None = None
-    control: bool = False
-
-    @property
-    def entries(self) -> set[str]:
-        """The arms that it compares, by their names in the file."""
-        names = (self.a, self.b, self.c, self.d, self.sweep)
-        return {name.partition("[")[0].partition(" (")[0] for name in names if name is not None}
+    control: Switch = False
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
@@ -188,7 +141,7 @@ class ClaimTable(Table):
 class Experiment(Table):
     """Workloads × strategies × upstreams × routes × axes, in rounds. `planning` makes the plan of a run of it."""
 
-    name: str = Field(pattern=NAME, max_length=MOST_CHARACTERS)
+    name: str = Field(pattern=NAME)
     question: str
     source: Source | None = None
     uncontrolled: list[str] = []
@@ -199,11 +152,11 @@ class Experiment(Table):
     routes: list[Route] = Field(default=["direct"], min_length=1)
     instead: dict[str, str] = {}  # strategy → its replacement where it is not installed
     find_max: Conditions | None = None  # at the highest rate, which each round searches
-    rounds: int = Field(default=3, ge=1, le=MOST_ROUNDS_OF_A_RUN)
-    slices: int | None = Field(default=None, ge=1, le=MOST_SLICES)  # None: as many as are useful
-    budget: Budget | None = None  # in place of a number of rounds
-    seed: int | None = Field(default=None, ge=0, le=MOST_SEED)  # None: a new one for each run
-    pin: bool = False  # each part of the testbed to CPUs of its own
+    rounds: int = Field(default=3, strict=True, ge=1, le=MOST_ROUNDS_OF_A_RUN)
+    slices: int | None = Field(default=None, strict=True, ge=1, le=MOST_SLICES)  # None: as many as are useful
+    budget: Annotated[float, ParsedBy(seconds), Field(gt=0)] | None = None  # seconds, in place of a number of rounds
+    seed: int | None = Field(default=None, strict=True, ge=0, le=MOST_SEED)  # None: a new one for each run
+    pin: Switch = False  # each part of the testbed to CPUs of its own
     environments: dict[EnvironmentName, EnvironmentSpec] = {}
     workloads: dict[str, WorkloadTable] = {}
     arms: dict[str, ArmTable] = {}
@@ -223,16 +176,19 @@ class Experiment(Table):
         return any(table.has_link for table in (*self.workloads.values(), *self.arms.values()))
 
     def without_linked_controls(self) -> tuple[Experiment, list[str]]:
-        """For a testbed without links of single arms: the experiment without its control arms that have one.
+        """Return the experiment without its control arms that have a link, and the claims about them.
 
-        The claims about these arms are left out with them. Also returns a sentence that names the arms; none without
-        any, or where no other arm would be left.
+        For a testbed without links of single arms. Also returns a sentence that names the arms, if there are any.
         """
         names = [name for name, arm in self.arms.items() if arm.control and arm.has_link]
         arms = {name: arm for name, arm in self.arms.items() if name not in names}
         if not names or not (arms or self.strategies):
             return self, []
-        claims = {name: claim for name, claim in self.claims.items() if not claim.entries & set(names)}
+        claims = {}
+        for name, claim in self.claims.items():
+            compared = filter(None, (claim.a, claim.b, claim.c, claim.d, claim.sweep))
+            if not {arm.partition("[")[0].partition(" (")[0] for arm in compared} & set(names):
+                claims[name] = claim
         return self.changed(arms=arms, claims=claims), [f"without the arms behind a link: {', '.join(names)}"]
 
     def behind(self, link: Link) -> Experiment:

@@ -2,61 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any
 
 from clientlab.errors import FieldError
 from clientlab.experiments.claim_tables import planned_claims
 from clientlab.experiments.expansion import expand, resolve, table_of
 from clientlab.experiments.experiment import Experiment
-from clientlab.experiments.refusals import checked
 from clientlab.results.conditions import FIRST_RATE
 from clientlab.results.plan import Arm, Plan
 from clientlab.upstreams import MOST, UPSTREAMS
+from clientlab.validation import validated
 from clientlab.workload.load import is_warm
 from clientlab.workload.seeds import new_seed
 from clientlab.workload.workload import Workload, pinned
 
-
-class Circumstances(TypedDict, total=False):
-    """What a plan holds besides its experiment; the fields of `Plan` describe it."""
-
-    command: str
-    shortened: list[str]
-    changed: list[str]
-    replaced: dict[str, str]
-    left_out: dict[str, str]
-    precision: float | None
-    time_budget: float | None
+_SHARED = (
+    "name", "question", "source", "rounds", "slices", "budget", "find_max", "environments", "uncontrolled", "workers",
+    "pin",
+)  # fmt: skip
+"""Fields of an experiment that its plan has as they are."""
 
 
-def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) -> Plan:
-    """The plan of a run of the experiment. No strategy is loaded for it.
+def make_plan(
+    experiment: Experiment,
+    *,
+    replaced: Mapping[str, str] | None = None,
+    left_out: Mapping[str, str] | None = None,
+    **circumstances: Any,
+) -> Plan:
+    """Return the plan of a run of the experiment. No strategy is loaded for it.
 
-    Raises FieldError for names that are missing or stand twice.
+    `replaced`, `left_out` and `circumstances` are fields of `Plan` that the experiment does not decide. Raises
+    FieldError for names that are missing or stand twice.
     """
-    _check_lists(experiment)
+    _check_names(experiment)
     experiment = _at_first_rate(experiment)
-    _check_workers(experiment.workers)
-    if experiment.instead and experiment.environments:
-        raise FieldError(("instead",), "the lab's own Python decides it, and arms run in environments; leave it out")
-    replaced = circumstances.get("replaced", {})
-    expanded = expand(experiment, replaced, circumstances.get("left_out", {}))
-    _check_twice(experiment, expanded)
+    replaced, left_out = replaced or {}, left_out or {}
+    expanded = expand(experiment, replaced, left_out)
     arms = [arm for arm, _ in expanded]
+    names = Counter(arm.name for arm in arms)
+    if twice := next((arm for arm in arms if names[arm.name] > 1), None):
+        raise FieldError(table_of(experiment, twice), f"arm {twice.name!r} is there twice")
     workloads = {arm.workload: _pinned(arm, workload) for arm, workload in expanded}
     used = {arm.strategy for arm in arms}
-    return checked(
+    return validated(
         Plan.model_validate,
         {
-            **experiment.model_dump(
-                include={"name", "question", "rounds", "slices", "budget", "uncontrolled", "workers", "pin"}
-            ),
+            **{field: getattr(experiment, field) for field in _SHARED},
             "seed": new_seed() if experiment.seed is None else experiment.seed,
-            "source": experiment.source,
-            "find_max": experiment.find_max,
-            "environments": experiment.environments,
             "arms": arms,
             "workloads": workloads,
             "baseline": experiment.baseline and resolve(experiment.baseline, arms, ("baseline",)),
@@ -64,63 +60,40 @@ def make_plan(experiment: Experiment, **circumstances: Unpack[Circumstances]) ->
             "command": f"clientlab run {experiment.name}",
             **circumstances,
             "replaced": {name: other for name, other in replaced.items() if other in used},
+            "left_out": left_out,
         },
     )
 
 
 def _pinned(arm: Arm, workload: Workload) -> Workload:
-    """The workload without what a trial would look up: the digest of its recorded requests, and its connections.
-
-    Raises FieldError for a file that cannot be sent.
-    """
+    """Return the workload with the digest of its recorded requests, and its kind of connections. Raises FieldError."""
     try:
         return replace(pinned(workload), connections="warm" if is_warm(workload) else "cold")
     except FieldError as error:
         raise error.within("workloads", arm.group or arm.workload) from error
 
 
-def _check_lists(experiment: Experiment) -> None:
-    """No name stands twice in a list, and every workload and environment of an arm is there."""
-    for field, one in (("strategies", "strategy"), ("upstreams", "upstream"), ("routes", "route")):
+def _check_names(experiment: Experiment) -> None:
+    """Raise FieldError for a name that is twice in a list, or that no table or upstream has."""
+    for field in ("strategies", "upstreams", "routes"):
         names = getattr(experiment, field)
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise FieldError(
-                (field,), f"{one} {twice!r} is given twice; name each once, and repeat trials with `rounds`"
-            )
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise FieldError([field], f"{twice!r} is given twice; name each once, and repeat trials with `rounds`")
     for name, arm in experiment.arms.items():
-        if arm.workload is not None and arm.workload not in experiment.workloads:
-            known = ", ".join(experiment.workloads)
-            raise FieldError(("arms", name, "workload"), f"no workload {arm.workload!r}; there are {known}")
-        if arm.environment is not None and arm.environment not in experiment.environments:
-            known = ", ".join(experiment.environments) or "none"
-            raise FieldError(
-                ("arms", name, "environment"), f"no environment {arm.environment!r}; [environments] has {known}"
-            )
-
-
-def _check_workers(workers: Mapping[str, int]) -> None:
-    for upstream, count in workers.items():
+        for field, tables in (("workload", experiment.workloads), ("environment", experiment.environments)):
+            wanted = getattr(arm, field)
+            if wanted is not None and wanted not in tables:
+                message = f"no {field} {wanted!r}; there are {', '.join(tables) or 'none'}"
+                raise FieldError(["arms", name, field], message)
+    for upstream, count in experiment.workers.items():
         if upstream not in UPSTREAMS:
-            raise FieldError(("workers", upstream), f"there is no such upstream; there are {', '.join(UPSTREAMS)}")
+            message = f"there is no such upstream; there are {', '.join(UPSTREAMS)}"
+            raise FieldError(["workers", upstream], message)
         if not 1 <= count <= MOST["workers"]:
-            raise FieldError(("workers", upstream), f"{count} workers; write 1 to {MOST['workers']}")
-
-
-def _check_twice(experiment: Experiment, expanded: Sequence[tuple[Arm, Workload]]) -> None:
-    """No two arms have one name, and no two measure the same."""
-    by_name: dict[str, Arm] = {}
-    by_work: dict[str, Arm] = {}
-    for arm, workload in expanded:
-        if arm.name in by_name:
-            raise FieldError(table_of(experiment, arm), f"arm {arm.name!r} is there twice")
-        work = repr((arm.strategy, arm.environment, workload, arm.upstream, arm.route, arm.link))
-        if work in by_work:
-            raise FieldError(
-                table_of(experiment, arm),
-                f"arms {by_work[work].name!r} and {arm.name!r} are the same; name one, and repeat it with `rounds`",
-            )
-        by_name[arm.name] = by_work[work] = arm
+            raise FieldError(["workers", upstream], f"{count} workers; write 1 to {MOST['workers']}")
+    if experiment.instead and experiment.environments:
+        message = "the lab's own Python decides it, and arms run in environments; leave it out"
+        raise FieldError(["instead"], message)
 
 
 def _at_first_rate(experiment: Experiment) -> Experiment:

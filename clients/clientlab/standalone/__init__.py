@@ -1,1 +1,1 @@
-"""Runs that one process measures by itself, without the lab's service: what `clientlab run` does."""
+"""Runs that one process measures: what `clientlab run` does."""

@@ -13,11 +13,10 @@ from clientlab.results.target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class NewRun:
-    """A run to begin: of an experiment's file, or without one of the strategies that `overrides` names.
+    """A run to begin: of an experiment's file, or of the strategies that `overrides` names.
 
-    `experiment`: the name of a bundled one, or a path. `command`: the command line as the run file holds it. `given`:
-    names of the fields that the user chose, whose errors are not those of the file. `name`: of the run; None: one
-    with its start time.
+    `command`: for the run file. `experiment`: the name of a bundled one, or a path. `name`: of the run; None: one with
+    its start time. `given`: names of the fields that the user chose, whose errors are not those of the file.
     """
 
     command: str
@@ -31,10 +30,7 @@ class NewRun:
 
 @dataclass(frozen=True, kw_only=True)
 class ResumedRun:
-    """A stored run to finish, and what its file cannot give: the values of headers, and permission to load code.
-
-    `strategies`, `environments` (name → folder): the code and the environments of the run, named again.
-    """
+    """A stored run to finish, with what its file cannot give: code, environments (name → folder), values of headers."""
 
     name: str
     strategies: tuple[str, ...] = ()
@@ -44,10 +40,9 @@ class ResumedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:
-    """How a run is measured, whichever it is.
+    """How a run is measured. `permits_public`: whether load may go to these addresses of the internet.
 
-    `permits_public`: whether load may go to these addresses of the internet. `cluster`: address of the scheduler whose
-    workers measure; None: this machine measures.
+    `cluster`: address of the scheduler whose workers measure; None: this machine measures.
     """
 
     folder: Path

@@ -51,14 +51,6 @@ def completed_plan(run: Run, request: ResumedRun) -> Plan:
 
     Raises FieldError for a value, an environment or code that is missing, or that the run does not have.
     """
-    _load_code(run, request)
-    return run.experiment.model_copy(
-        update={"workloads": _with_headers(run, request), "environments": _named_environments(run, request)}
-    )
-
-
-def _load_code(run: Run, request: ResumedRun) -> None:
-    """Load the code that the run and the command line both name. Raises FieldError if only one of them names it."""
     names = dict.fromkeys(arm.strategy for arm in run.experiment.arms)
     if others := [name for name in request.strategies if name not in names]:
         raise FieldError(["strategies"], "the run has no such strategy; leave it out", value=others[0])
@@ -70,23 +62,26 @@ def _load_code(run: Run, request: ResumedRun) -> None:
             raise
         except LabError as error:
             raise FieldError(["resume"], str(error), value=run.run) from error
+    return run.experiment.model_copy(
+        update={"workloads": _with_headers(run, request), "environments": _named_environments(run, request)}
+    )
 
 
 def _with_headers(run: Run, request: ResumedRun) -> dict[str, Workload]:
     """Return the workloads of the run with the given values of masked headers."""
-    masked, given = run.experiment.masked_headers, {name.lower(): value for name, value in request.headers.items()}
-    for name in request.headers:
-        if name.lower() not in map(str.lower, masked):
-            raise FieldError(["headers"], "the run goes on as it was planned; leave it out", value=repr(name))
-    for name in masked:
-        if name.lower() not in given:
-            message = f"its file does not hold the value of header {name!r}; add `headers` '{name}: VALUE'"
-            raise FieldError(["resume"], message, value=run.run)
+    given = {name.lower(): value for name, value in request.headers.items()}
+    headers = [item for workload in run.experiment.workloads.values() for item in workload.headers.items()]
+    masked = [name for name, value in headers if value == MASK]
+    if others := [name for name in request.headers if name.lower() not in map(str.lower, masked)]:
+        raise FieldError(["headers"], "the run goes on as it was planned; leave it out", value=repr(others[0]))
+    if missing := [name for name in masked if name.lower() not in given]:
+        message = f"its file does not hold the value of header {missing[0]!r}; add `headers` '{missing[0]}: VALUE'"
+        raise FieldError(["resume"], message, value=run.run)
     found = {}
     for key, workload in run.experiment.workloads.items():
-        headers = {name: given[name.lower()] if value == MASK else value for name, value in workload.headers.items()}
-        check_request_line(workload.method, workload.path.replace(NUMBER_FIELD, ""), headers)
-        found[key] = replace(workload, headers=headers)
+        whole = {name: given[name.lower()] if value == MASK else value for name, value in workload.headers.items()}
+        check_request_line(workload.method, workload.path.replace(NUMBER_FIELD, ""), whole)
+        found[key] = replace(workload, headers=whole)
     return found
 
 

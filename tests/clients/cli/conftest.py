@@ -41,7 +41,6 @@ def clientlab(capsys, monkeypatch, tmp_path):
 
 @pytest.fixture
 def server():
-    """A server that answers at once."""
     with counting_server() as running:
         yield running
 

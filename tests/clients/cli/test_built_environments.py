@@ -57,7 +57,6 @@ def test_an_experiment_has_environments_and_an_arm_may_choose_one(tmp_path):
     ],
 )
 def test_an_environment_of_an_experiment_that_has_no_meaning_is_refused(table, name, tmp_path):
-    """With its key."""
     path = tmp_path / "mine.toml"
     path.write_text(EXPERIMENT.format(table))
     with pytest.raises(LabError, match=re.escape(name)):

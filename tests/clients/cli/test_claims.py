@@ -15,8 +15,6 @@ FALSE = Claim(name="false", text="b takes less than a", kind="less", a="b", b="a
 
 @pytest.fixture
 def save(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
-    """Save a run of three rounds with these claims."""
-
     def call(*claims: Claim) -> None:
         walls = {"a": (1.0, 1.01, 0.99), "b": (2.0, 2.03, 1.99)}
         trials = [a_trial(name, number, wall) for name in walls for number, wall in enumerate(walls[name], start=1)]
@@ -43,18 +41,9 @@ def test_claims_are_shown_with_verdict_ratio_and_what_was_published(clientlab, s
 
 @pytest.mark.parametrize(("claims", "code"), [((TRUE,), 0), ((TRUE, FALSE), 1)])
 def test_a_contradicted_claim_fails_where_claims_are_required(claims, code, clientlab, save):
-    """Otherwise a verdict is only news."""
     save(*claims)
     assert clientlab("claims", "last", "--require").code == code
     assert clientlab("claims", "last").code == 0
-
-
-def test_a_run_without_claims_is_refused(clientlab, save):
-    """`claims` refuses a run without claims in one line."""
-    save()
-    said = clientlab("claims", "last")
-    assert (said.code, said.out) == (2, "")
-    assert "'run'" in said.err
 
 
 FILE = """
@@ -70,19 +59,15 @@ strategy = "requests"
 text = "One opens fewer connections"
 kind = "less"
 figure = "connections_opened"
-a = "{}"
-b = "{}"
-[quick]
-rounds = 1
-[quick.workloads.w]
-requests = 3
+a = "calls"
+b = "http.client"
 """
 
 
 @pytest.mark.real
 def test_a_run_judges_its_claims(clientlab, server, results, tmp_path):
     """Real trials: one connection, against one for each request."""
-    (tmp_path / "mine.toml").write_text(FILE.format("calls", "http.client"))
+    (tmp_path / "mine.toml").write_text(FILE)
     said = clientlab("run", "mine.toml", "--url", server.url)
     assert said.code == 0
     assert clientlab("claims", "last", "--require").code == 1
@@ -92,31 +77,7 @@ def test_a_run_judges_its_claims(clientlab, server, results, tmp_path):
 
 
 @pytest.mark.real
-def test_the_quick_form_says_what_it_shortened(clientlab, server, results, tmp_path):
-    """In the run; with too few rounds, claims are left open."""
-    (tmp_path / "mine.toml").write_text(FILE.format("http.client", "calls"))
-    said = clientlab("run", "mine.toml", "--url", server.url, "--quick")
-    run = results.read("last")
-    assert said.code == 0
-    assert run.experiment.shortened == ["rounds: 3 → 1", "workloads.w.requests: 5 → 3"]
-    assert {trial.requests for trial in run.trials} == {3}
-    assert run.claims[0].verdict == "inconclusive"
-
-
-@pytest.mark.real
-def test_rounds_are_added_until_the_time_budget_ends(clientlab, server, results):
-    """A precision that no machine has: five rounds at the least, and then the time is over."""
-    words = ("-n", "5", "--until-precision", "0.0001%", "--budget", "1ms")
-    said = clientlab("run", "-t", "http.client", "-t", "urllib3", "--url", server.url, *words)
-    run = results.read("last")
-    assert said.code == 0
-    assert (run.rounds_ended, max(trial.round for trial in run.trials)) == ("time-budget", 5)
-    assert run.experiment.precision == pytest.approx(1e-6)
-
-
-@pytest.mark.real
 def test_a_run_with_a_budget_says_what_is_decided_and_what_is_open(clientlab, server, results):
-    """After each round."""
     said = clientlab("run", "-t", "http.client", "-t", "urllib3", "-n", "20", "--budget", "2s", "--url", server.url)
     run = results.read("last")
     assert (said.code, run.rounds_ended in {"budget", "decided"}) == (0, True)

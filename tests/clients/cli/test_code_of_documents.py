@@ -14,7 +14,7 @@ from clientlab.results.document import Run
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.results.store import Store
 from clientlab.results.target import Target
-from clientlab.strategies import find, known, plugins
+from clientlab.strategies import plugins
 from clients.documents import a_run, a_trial
 
 CODE = """
@@ -37,8 +37,7 @@ def marks(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-package\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[clientlab.strategies]\nof-package = a_package:X\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(known.ADMITTED, "packages", None)
-    monkeypatch.setattr(known.ADMITTED, "files", {})
+    monkeypatch.setattr(plugins, "ADMITTED", {})
     yield lambda: sorted(path.stem for path in tmp_path.glob("*.mark"))
     sys.modules.pop("a_package", None)
 
@@ -51,30 +50,20 @@ def keep(run: Run, url: str = "http://127.0.0.1:9/") -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_reading_a_run_loads_nothing_that_it_names(name, marks, clientlab):
-    """It is shown all the same."""
+def test_a_run_is_read_without_the_code_that_it_names_and_resumed_only_if_it_is_named_again(name, marks, clientlab):
     keep(a_run(a_trial(name, upstream="127.0.0.1:9"), name="a", rounds=2))
     files = ("--html", "a.html", "--markdown", "a.md", "--csv", "a.csv", "--junit", "a.xml")
     assert clientlab("report", "a", *files).code == 0
     assert clientlab("compare", "a", "a").code == 0
     assert name.partition(":")[0] in clientlab("report", "a").out
     assert clientlab("runs").code == 0
-    assert marks() == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_resumed_run_needs_its_code_on_the_command_line(name, marks, clientlab):
-    """One line says what to add; a strategy that the run does not have is refused."""
-    keep(a_run(a_trial(name, upstream="127.0.0.1:9"), name="a", rounds=2))
     said = clientlab("run", "--resume", "a")
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "add -t" in said.err
+    assert (said.code, said.err.count("\n"), "add -t" in said.err) == (2, 1, True)
     assert clientlab("run", "--resume", "a", "-t", "urllib3").code == 2
     assert marks() == []
 
 
 def test_a_resumed_run_needs_its_environment_on_the_command_line(marks, clientlab):
-    """And it has to be the same one."""
     run = a_run(a_trial("urllib3", upstream="127.0.0.1:9"), name="a", rounds=2)
     arms = [arm.model_copy(update={"environment": "e"}) for arm in run.experiment.arms]
     environments = {"e": EnvironmentSpec(folder="/an/environment")}
@@ -103,7 +92,6 @@ def test_an_experiments_file_may_name_code_and_its_run_is_resumed_with_the_code_
 
 
 def test_an_experiments_file_names_code_relative_to_its_own_folder(tmp_path):
-    """In arms and in `strategies`, as a client or an executor, with settings."""
     path = tmp_path / "mine.toml"
     path.write_text(
         'question = "?"\nstrategies = ["mine.py:X", "urllib3"]\n[workloads.small]\n'
@@ -112,11 +100,3 @@ def test_an_experiments_file_names_code_relative_to_its_own_folder(tmp_path):
     found = read_experiment(path).experiment
     assert found.strategies == [f"{tmp_path}/mine.py:X", "urllib3"]
     assert found.arms["a"].strategy == f"requests-session@{tmp_path}/sub/mine.py:Runs?size=2"
-
-
-@pytest.mark.parametrize(("name", "mark"), [("mine.py:X", "mine"), ("of-package", "a_package")])
-def test_a_name_of_the_command_line_loads_its_code(name, mark, marks):
-    """So that the marks of the other tests would be left."""
-    plugins.admit([name])
-    assert marks() == [mark]
-    assert find(name).executor == "serial"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,7 +14,6 @@ from clients.documents import a_run, a_trial
 
 
 def a_run_at(pace: float, name: str, **changes):
-    """Three rounds of one arm."""
     return a_run(*(a_trial("urllib3", n, pace * (1 + n / 100), **changes) for n in (1, 2, 3)), name=name)
 
 
@@ -46,7 +46,6 @@ def test_a_comparison_exits_1_where_a_threshold_failed(words, code, clientlab):
 
 
 def test_a_report_writes_every_format_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
-    """Beside the table, and says where."""
     begins = {"--csv=x.csv": "run,arm,", "--markdown=x.md": "**Which is fastest?**", "--junit=x.xml": "<?xml",
               "--html=x.html": "<!DOCTYPE html>", "--chart=x.svg": "<?xml"}  # fmt: skip
     said = clientlab("report", "a", *begins, "--fail-on", "wall > 2s")
@@ -69,13 +68,12 @@ def test_a_format_that_goes_to_standard_output_is_alone_there(words, begins, cli
 
 
 def test_the_runs_are_listed_with_what_they_are(clientlab, runs):  # noqa: ARG001
-    """One that can't be read as well, with the reason."""
     rows = {row["run"]: row for row in json.loads(clientlab("runs", "--json").out)}
     assert list(rows) == ["a-base", "b-same", "c-slow", "d-broken"]
     assert rows["a-base"] == {
         "run": "a-base", "experiment": "run", "when": "2024-05-06T07:08:09+00:00", "machine": "here, A CPU",
         "status": "done", "trials": 3, "failed": 0, "claims": {}, "reason": None, "strategies": ["urllib3"],
-        "answer": "urllib3 made 980 requests/s",
+        "answer": "urllib3 made 980 requests/s.",
     }  # fmt: skip
     assert (rows["d-broken"]["status"], rows["d-broken"]["trials"]) == ("unreadable", None)
     table = clientlab("runs")
@@ -93,7 +91,6 @@ def test_a_run_is_found_by_how_many_began_after_it(clientlab, runs):  # noqa: AR
 
 
 def test_a_comparison_writes_every_file_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
-    """Beside the table, and says where; thresholds are test cases."""
     files = ("--html", "x.html", "--markdown", "x.md", "--junit", "x.xml")
     said = clientlab("compare", "a", "b", "c", *files, "--fail-on", "wall +10%")
     assert (said.code, said.err) == (1, "")
@@ -104,39 +101,20 @@ def test_a_comparison_writes_every_file_that_is_asked_for(clientlab, runs, tmp_p
     assert [suites[name].get("failures") for name in suites] == ["0", "0", "0", "1"]
 
 
-def test_runs_are_removed_by_name_or_beginning(clientlab, runs):
-    """Damaged ones as well; others stay."""
-    said = clientlab("runs", "rm", "a", "d-broken", "a-base", "--yes")
-    assert (said.code, said.out) == (0, "removed: a-base\nremoved: d-broken\n")
-    assert runs.names() == ["b-same", "c-slow"]
-
-
-def test_a_run_that_is_being_measured_is_not_removed(clientlab, runs):
-    """`runs rm` refuses a run that another process is still measuring."""
+def test_runs_are_removed_by_name_or_beginning(clientlab, runs, monkeypatch):
+    """Damaged ones as well. Others stay, such as one that is being measured, or without a yes."""
     with runs.hold("a-base"):
         said = clientlab("runs", "rm", "a-base", "--yes")
     assert (said.code, "a-base" in said.err) == (2, True)
-    assert (runs.folder / "a-base").exists()
-
-
-@pytest.mark.parametrize(("answer", "left"), [("y\n", 3), ("", 4)])
-def test_removing_is_asked_for(answer, left, clientlab, runs, monkeypatch):
-    """`runs rm` asks for confirmation and takes a missing answer as no."""
-    read = iter(answer.splitlines())
-
-    def visible(_prompt: str) -> str:
-        try:
-            return next(read)
-        except StopIteration:
-            raise EOFError from None
-
-    monkeypatch.setattr("click.termui.visible_prompt_func", visible)
-    said = clientlab("runs", "rm", "a")
-    assert (said.code, len(runs.names())) == (0 if left == 3 else 2, left)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert (clientlab("runs", "rm", "a").code, len(runs.names())) == (2, 4)
+    said = clientlab("runs", "rm", "a", "d-broken", "a-base", "--yes")
+    assert (said.code, said.out) == (0, "removed: a-base\nremoved: d-broken\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert (clientlab("runs", "rm", "b").code, runs.names()) == (0, ["c-slow"])
 
 
 def test_runs_outside_the_folder_are_not_removed(clientlab, runs, tmp_path):
-    """Neither by path nor through a link."""
     (tmp_path / "other").mkdir()
     (runs.folder / "a-base").rename(tmp_path / "other" / "a-base")
     (runs.folder / "linked").symlink_to(tmp_path / "other" / "a-base")
@@ -150,7 +128,6 @@ def test_runs_outside_the_folder_are_not_removed(clientlab, runs, tmp_path):
 
 @pytest.mark.real
 def test_samples_are_kept_where_they_are_asked_for(clientlab, server, results):
-    """Each trial's, every request once, the warm-up left out."""
     words = ("run", "-t", "http.client", "-n", 20, "--rounds", 2, "--url", server.url)
     assert clientlab(*words, "--keep-samples").code == 0
     run, folder = results.read("last"), results.find("last").parent

@@ -10,8 +10,8 @@ from click.shell_completion import ShellComplete
 
 from clientlab.cli import commands
 from clientlab.cli.listing import template
-from clientlab.experiments.file import read_experiment
 from clientlab.running.due import seconds_of
+from clients.plans import checked_plan
 
 KEYS = re.findall(r"^#(?=[a-z])(.*)$", template(), re.MULTILINE)
 
@@ -21,8 +21,8 @@ def test_a_new_experiment_can_be_run_as_it_is(clientlab):
     said = clientlab("init")
     assert (said.code, said.err) == (0, "")
     file = Path("experiment.toml")
-    assert seconds_of(read_experiment(file).checked_plan()) < 40
-    quick = read_experiment(file, quick=True).checked_plan()
+    assert seconds_of(checked_plan(file)) < 40
+    quick = checked_plan(file, quick=True)
     assert len(quick.claims) == 2
     assert quick.rounds >= 3
     assert clientlab("init", "search.toml").code == 0
@@ -30,18 +30,16 @@ def test_a_new_experiment_can_be_run_as_it_is(clientlab):
 
 
 def test_each_key_that_the_new_experiment_offers_is_valid(tmp_path):
-    """Each commented key of the new experiment is valid once its # is removed."""
     assert len(KEYS) > 8
     path = tmp_path / "mine.toml"
     for line in KEYS:
         path.write_text(template().replace(f"\n#{line}\n", f"\n{line}\n"))
         assert path.read_text() != template()
-        read_experiment(path).checked_plan()
+        checked_plan(path)
 
 
 @pytest.mark.parametrize("name", ["mine.toml", "Mine.toml", "none/mine.toml"])
 def test_no_file_is_overwritten_and_none_that_could_not_be_run_is_written(name, clientlab):
-    """`init` refuses in one line, which names the file."""
     Path("mine.toml").write_text("mine")
     said = clientlab("init", name)
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)

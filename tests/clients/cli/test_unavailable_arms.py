@@ -9,10 +9,11 @@ import pytest
 from clientlab.errors import FieldError
 from clientlab.experiments import checks
 from clientlab.experiments.experiment import Experiment, WorkloadTable
-from clientlab.experiments.file import bundled, read_experiment
+from clientlab.experiments.file import bundled
 from clientlab.experiments.planning import make_plan
 from clientlab.strategies import availability
 from clientlab.workload.workload import Workload
+from clients.plans import checked_plan
 
 
 @pytest.fixture
@@ -44,7 +45,6 @@ def test_a_bundled_experiment_measures_the_arms_that_the_machine_can_run(clientl
 
 
 def test_where_the_machine_can_run_no_arm_the_run_is_refused_in_one_line(clientlab, without, tmp_path):
-    """Which names what is missing, and nothing is written."""
     without("requests", "httpx")
     said = clientlab("run", "keepalive")
     assert (said.code, said.out) == (2, "")
@@ -54,9 +54,8 @@ def test_where_the_machine_can_run_no_arm_the_run_is_refused_in_one_line(clientl
 
 
 def test_an_arm_that_needs_more_open_files_than_the_hard_limit_is_left_out_of_a_bundled_experiment(monkeypatch):
-    """In a run of the user's own, it is refused."""
     monkeypatch.setattr(checks.resource, "getrlimit", lambda _: (1024, 8000))
-    plan = read_experiment(bundled()["httpx2"]).checked_plan()
+    plan = checked_plan(bundled()["httpx2"])
     assert {name.rpartition("=")[2] for name in plan.unavailable_arms} == {"16000]"}
     table = WorkloadTable(first=Workload(requests=9000, concurrency=7937))
     experiment = Experiment(name="x", question="?", strategies=["aiohttp@workers"], workloads={"w": table})
@@ -65,7 +64,6 @@ def test_an_arm_that_needs_more_open_files_than_the_hard_limit_is_left_out_of_a_
 
 
 def test_a_strategy_that_the_user_names_is_refused(clientlab, without, tmp_path):
-    """With -t, also of a bundled experiment, and in a file of the user's own."""
     without("ab")
     text = bundled()["frameworks"].read_text(encoding="utf-8").replace("instead =", "# instead =")
     (tmp_path / "mine.toml").write_text(text, encoding="utf-8")

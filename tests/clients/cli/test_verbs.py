@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from clientlab import __version__
-from clientlab.cli.run import run
-from clientlab.cli.run_help import GROUPS
 from clientlab.errors import LabError
 from clientlab.experiments.file import bundled
 from clientlab.results.figures import FIGURES
 from clientlab.strategies import CLIENTS, STRATEGIES
 from clients.documents import a_run, a_trial
 
-PROGRAM = [sys.executable, "-m", "clientlab"]
 RUN = a_run(*(a_trial(name, number) for name in ("urllib3", "pycurl") for number in (1, 2, 3)))
 
 
 @pytest.fixture
 def run_file(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
-    """A run in the results folder."""
     results.claim(RUN.run)
     results.save(RUN)
     return results.find(RUN.run)
@@ -34,7 +28,6 @@ def run_file(results, clientlab):  # noqa: ARG001 - which changes into the test'
 
 @pytest.mark.parametrize("asked", ["last", f"results/{RUN.run}/run.json"])
 def test_a_report_is_made_of_a_run_by_any_of_its_names(asked, clientlab, run_file):
-    """On standard output, and the file stays as it was."""
     before = run_file.read_bytes()
     said = clientlab("report", asked)
     assert (said.code, said.err) == (0, "")
@@ -53,23 +46,11 @@ def test_a_report_is_made_of_a_run_by_any_of_its_names(asked, clientlab, run_fil
     ],
 )
 def test_lists_hold_all_there_is(what, names, clientlab):
-    """As a table and as JSON."""
     table = clientlab("list", *what)
     assert (table.code, [name for name in names if name not in table.out]) == (0, [])
     document = json.loads(clientlab("list", *what, "--json").out)
     assert [row["name"] for row in document] == list(names)
     assert all(len(row) > 2 for row in document)
-
-
-def test_the_lists_tell_settings_and_quirks(clientlab, monkeypatch):
-    """Settings are those of the installed libraries, with type, default and owners."""
-    settings = {row["name"]: row for row in json.loads(clientlab("list", "settings", "--json").out)}
-    row = {"name": "ttl_dns_cache", "type": "number or none", "default": "10", "of": "aiohttp"}
-    assert settings["ttl_dns_cache"] == row
-    quirks = {row["name"]: row["quirks"] for row in json.loads(clientlab("list", "clients", "--json").out)}
-    assert (quirks["requests-session"], "searches its whole pool" in quirks["httpx-async"]) == ("", True)
-    monkeypatch.setitem(sys.modules, "clientlab.clients.aiohttp_clients", None)
-    assert "ttl_dns_cache" not in clientlab("list", "settings").out
 
 
 def test_the_list_tells_what_is_missing_for_a_strategy(clientlab, monkeypatch):
@@ -84,27 +65,18 @@ def test_the_list_tells_what_is_missing_for_a_strategy(clientlab, monkeypatch):
     assert (said.code, "'httpx-async'" in said.err) == (2, True)
 
 
-def test_the_doctor_finds_the_lab_whole(clientlab):
-    """Here, where its tests run: nothing that is needed is missing."""
-    said = clientlab("doctor")
-    assert (said.code, said.err) == (0, "")
-    assert "MISSING" not in said.out
-    for name in ("Python", "urllib3", "gunicorn", "Caddy", "open files"):
-        assert name in said.out
-
-
 def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatch):
-    """Exit code 1 where the lab can't run without it."""
-
     def missing(name: str):
         raise LabError(f"{name} is missing")
 
-    module = importlib.import_module("clientlab.cli.checks")
-    monkeypatch.setattr(module, "caddy", lambda: missing("caddy"))
+    said = clientlab("doctor")
+    assert (said.code, said.err, "MISSING" in said.out) == (0, "", False)
+    assert all(name in said.out for name in ("Python", "urllib3", "gunicorn", "Caddy", "open files"))
+    monkeypatch.setattr("clientlab.testbeds.local.caddy", lambda: missing("caddy"))
     said = clientlab("doctor")
     (line,) = [line for line in said.out.splitlines() if "Caddy " in line]
     assert (said.code, line.split()[0]) == (0, "no")
-    monkeypatch.setattr(module, "_SERVERS", ("gunicorn", "no-such-server"))
+    monkeypatch.setattr("clientlab.cli.checks._SERVERS", ("gunicorn", "no-such-server"))
     said = clientlab("doctor")
     (line,) = [line for line in said.out.splitlines() if line.startswith("MISSING")]
     assert said.code == 1
@@ -112,7 +84,6 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatc
 
 
 def test_the_program_tells_its_version_and_its_verbs(clientlab):
-    """Without words it tells how it is used."""
     assert clientlab("--version").out == f"clientlab, version {__version__}\n"
     usage = clientlab()
     assert (usage.code, usage.err) == (0, "")
@@ -122,22 +93,12 @@ def test_the_program_tells_its_version_and_its_verbs(clientlab):
         assert clientlab(verb, "--help").out.startswith(f"Usage: clientlab {verb} ")
 
 
-def test_every_option_of_run_is_in_one_group_of_its_help(clientlab):
-    """`--help` has each option once; there are 40."""
-    named = [field for fields in GROUPS.values() for field in fields]
-    options = [option for option in run.params if isinstance(option, click.Option)]
-    assert sorted(named) == sorted(option.name for option in options)
-    assert all(option.help and not option.help.startswith("[") for option in options)
-    lines = clientlab("run", "--help").out.splitlines()
-    assert len([line for line in lines if line.startswith("  -")]) == len(named) == 40
-
-
-def call(*words: str, **streams) -> subprocess.CompletedProcess[str]:
-    """The command as a program."""
-    return subprocess.run(
-        [*PROGRAM, *words], **({"stdout": subprocess.PIPE} | streams), stderr=subprocess.PIPE, text=True, timeout=60,
-        check=False,
-    )  # fmt: skip
+@pytest.mark.real
+def test_help_imports_neither_numpy_nor_pydantic_nor_rich():
+    code = "import sys; from clientlab.cli import run_command_line as r; r(['run', '--help']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert "--strategy" in done.stdout
+    assert not {"numpy", "pydantic", "rich.console", "jinja2", "matplotlib"} & set(done.stdout.split())
 
 
 @pytest.mark.real
@@ -145,7 +106,8 @@ def call(*words: str, **streams) -> subprocess.CompletedProcess[str]:
 def test_output_that_cannot_be_written_is_an_error():
     """One line, and no second one at the interpreter's end."""
     with Path("/dev/full").open("w") as full:
-        done = call("list", stdout=full)
+        command = [sys.executable, "-m", "clientlab", "list"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 

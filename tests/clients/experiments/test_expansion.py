@@ -5,77 +5,45 @@ from __future__ import annotations
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.experiments.file import read_experiment
+from clientlab.experiments.file import read_plan
+from clientlab.workload.link import Link, link_of
+from clients.plans import checked_plan
 
 HEAD = 'question = "Which?"\n[workloads.w]\nrequests = 50\n[workloads.x]\nrequests = 10\n'
 ARM = HEAD + '[arms.it]\nstrategy = "aiohttp@semaphore"\nworkload = "w"\n'
 CLAIM = '[claims.so]\ntext = "It is so"\nkind = "less"\n'
 
 
-@pytest.fixture
-def read(tmp_path):
-    """The plan of a file of this text; as `run` does, all of it is checked."""
-
-    def call(text: str, *, quick: bool = False):
-        path = tmp_path / "mine.toml"
-        path.write_text(text)
-        return read_experiment(path, quick=quick).checked_plan()
-
-    return call
-
-
-def test_a_list_in_a_workload_is_an_axis(read):
-    """An arm for each combination; they share a sweep and a group, and each has its workload."""
-    found = read(
-        'question = "?"\nstrategies = ["urllib3@threads"]\n[workloads.w]\nconcurrency = [2, 4]\ndelay = ["1ms", "2ms"]\n'  # noqa: E501
-    )
-    arms = found.arms
-    assert [arm.axes for arm in arms] == [
-        {"concurrency": c, "delay": d} for c in (2, 4) for d in ("1ms", "2ms")
-    ]  # fmt: skip
-    assert {(arm.sweep, arm.group) for arm in arms} == {("urllib3@threads", "w")}
-    assert arms[1].name == arms[1].label == "urllib3@threads[concurrency=2, delay=2ms]"
-    workloads = found.workloads
-    assert [(workloads[arm.workload].concurrency, str(workloads[arm.workload].delay)) for arm in arms] == [
-        (2, "1ms"), (2, "2ms"), (4, "1ms"), (4, "2ms"),
-    ]  # fmt: skip
-
-
-def test_lists_of_an_arm_are_axes_too(read):
-    """Its concurrency, and settings of its strategy; one value is none."""
-    arms = read(ARM + 'concurrency = [5, 9]\nsettings = { pool = [1, 2], loop = "asyncio" }\n').arms
+def test_lists_of_an_arm_are_axes_too(mine):
+    arms = checked_plan(mine(ARM + 'concurrency = [5, 9]\nsettings = { pool = [1, 2], loop = "asyncio" }\n')).arms
     assert [arm.axes for arm in arms] == [{"concurrency": c, "pool": p} for c in (5, 9) for p in (1, 2)]
     assert arms[0].strategy == "aiohttp@semaphore?pool=1&loop=asyncio"
     assert arms[0].name == "it[concurrency=5, pool=1]"
 
 
-def test_an_arm_with_a_concurrency_of_its_own_stays_in_its_group(read):
-    """It is compared with the others of its workload."""
-    (arm,) = read(ARM + "concurrency = 7\n").arms
-    assert (arm.name, arm.group, arm.workload, arm.axes, arm.sweep) == ("it", "w", "w[concurrency=7]", {}, None)
-
-
-def test_an_arm_does_with_all_what_it_does_not_name(read):
-    """Both workloads and both routes, told apart by their names; another arm's own upstream is its own."""
+def test_an_arm_does_with_all_what_it_does_not_name(mine):
     text = 'routes = ["direct", "proxy"]\n' + HEAD + '[arms.it]\nstrategy = "urllib3"\n'
-    arms = read(text + '[arms.other]\nstrategy = "pycurl"\nworkload = "x"\nroute = "direct"\nupstream = "flask"\n').arms
+    arms = checked_plan(
+        mine(text + '[arms.other]\nstrategy = "pycurl"\nworkload = "x"\nroute = "direct"\nupstream = "flask"\n')
+    ).arms
     assert [arm.name for arm in arms] == ["it (w, direct)", "it (w, proxy)", "it (x, direct)", "it (x, proxy)", "other"]
     assert {arm.upstream for arm in arms if arm.label == "it"} == {"aiohttp"}
     assert (arms[-1].upstream, arms[-1].route, arms[-1].workload) == ("flask", "direct", "x")
 
 
-def test_common_fields_are_those_of_every_workload_without_its_own(read):
-    """A field outside the workloads applies to every workload that does not set it."""
-    workloads = read(ARM.replace('workload = "w"\n', "") + "[common]\nrequests = 3\nwarmup = 1\n").workloads
+def test_common_fields_are_those_of_every_workload_without_its_own(mine):
+    workloads = checked_plan(
+        mine(ARM.replace('workload = "w"\n', "") + "[common]\nrequests = 3\nwarmup = 1\n")
+    ).workloads
     assert {name: (w.requests, w.warmup) for name, w in workloads.items()} == {"w": (50, 1), "x": (10, 1)}
 
 
-def test_claims_name_arms_of_a_sweep_by_its_ends(read):
+def test_claims_name_arms_of_a_sweep_by_its_ends(mine):
     """So that they hold in the quick form, whose places are others."""
     sweep = ARM + "settings = { semaphore = [1, 5, 9] }\n"
     claims = CLAIM + 'a = "it[first]"\nb = "it[last]"\n[claims.best]\ntext = "!"\nkind = "optimum"\nsweep = "it"\n'
     quick = "[quick.arms.it.settings]\nsemaphore = [2, 3, 4]\n"
-    full, short = (read(sweep + claims + quick, quick=quick_) for quick_ in (False, True))
+    full, short = (checked_plan(mine(sweep + claims + quick), quick=quick_) for quick_ in (False, True))
     less, best = full.claims
     assert (less.a, less.b) == ("it[semaphore=1]", "it[semaphore=9]")
     assert best.arms == ["it[semaphore=1]", "it[semaphore=5]", "it[semaphore=9]"]
@@ -89,44 +57,63 @@ def in_workload(fields: str) -> str:
 
 
 WRONG = [
-    (ARM + 'control = "maybe"\n', "line 9: arms.it.control"),
-    (ARM + "[arms.two]\n", "line 9: arms.two.strategy"),
-    (ARM.replace('"w"', '"v"'), "line 8: arms.it.workload: .*'v'"),
-    (ARM.replace("aiohttp@", "aiohtp@"), "line 6: arms.it: .*'aiohtp@semaphore'"),
-    (ARM + "settings = { nonsense = 1 }\n", "line 6: arms.it: .*'nonsense'"),
-    (ARM + '[arms.two]\nstrategy = "aiohttp@semaphore"\nworkload = "w"\n', "line 9: arms.two: .*are the same"),
-    (ARM + "concurrency = [3, 3]\n", "line 6: arms.it: .*twice"),
-    (ARM + CLAIM + 'a = "it"\nb = "its"\n', "line 13: claims.so.b: .*'its'"),
-    (ARM + CLAIM + 'a = "it"\n', "line 9: claims.so: "),
-    (ARM + CLAIM + 'figure = "speed"\na = "it"\nb = "it"\n', "line 12: claims.so.figure: "),
-    (ARM + CLAIM.replace("less", "ratio") + 'a = "it"\nb = "it"\nband = [2, 1]\n', "line 9: claims.so: band"),
-    (ARM + CLAIM.replace("less", "optimum") + 'sweep = "it"\n', "line 12: claims.so.sweep: .*'it'"),
-    ('baseline = "no"\n' + ARM, "line 1: baseline: .*'no'"),
-    (in_workload("requests = [5, 5]"), "line 3: workloads.w.requests: an axis"),
-    (in_workload("seed = [1, 2]"), "line 3: workloads.w.seed: "),
-    (in_workload("requests = [0, 1]"), "line 3: workloads.w.requests: 0"),
-    (ARM.replace("aiohttp@semaphore", "urllib3") + "concurrency = [1, 2]\n", "line 9: arms.it.concurrency: "),
-    (ARM + "[common]\nwarmup = -1\n", "line 10: common.warmup: -1"),
-    (ARM + "[quick.workloads.w]\nrequests = 0\n", "line 10: quick.workloads.w.requests: 0"),
-    (in_workload("requests = 50\nduration = '1s'"), "line 3: workloads.w.requests and duration"),
+    (ARM.replace('"w"', '"v"'), "arms.it.workload: .*'v'"),
+    (ARM.replace("aiohttp@", "aiohtp@"), "arms.it: .*'aiohtp@semaphore'"),
+    (ARM + "settings = { nonsense = 1 }\n", "arms.it: .*'nonsense'"),
+    (ARM + "concurrency = [3, 3]\n", "arms.it: .*twice"),
+    (ARM + CLAIM + 'a = "it"\nb = "its"\n', "claims.so.b: .*'its'"),
+    (ARM + CLAIM + 'a = "it"\n', "claims.so: "),
+    (ARM + CLAIM.replace("less", "ratio") + 'a = "it"\nb = "it"\nband = [2, 1]\n', "claims.so: band"),
+    (ARM + CLAIM.replace("less", "optimum") + 'sweep = "it"\n', "claims.so.sweep: .*'it'"),
+    ('baseline = "no"\n' + ARM, "baseline: .*'no'"),
+    (in_workload("requests = [5, 5]"), "workloads.w.requests: an axis"),
+    (in_workload("seed = [1, 2]"), "workloads.w.seed: "),
+    (ARM.replace("aiohttp@semaphore", "urllib3") + "concurrency = [1, 2]\n", "arms.it.concurrency: "),
+    (ARM + "[common]\nwarmup = -1\n", "workloads.w.warmup: -1"),
+    (ARM + "[quick.workloads.w]\nrequests = 0\n", "workloads.w.requests: 0"),
+    (in_workload("requests = 50\nduration = '1s'"), "workloads.w.requests and duration"),
     (ARM.replace("semaphore", "gather").replace("requests = 50", "duration = '2500ms'"),
-     "line 3: workloads.w.duration: 2.5: .*'aiohttp@gather'"),
-    (ARM + "[quick.workloads.v]\nrequests = 1\n", "line 9: quick.workloads.v: "),
-    ("question = \n", "line 1"),
-    (HEAD, "strategies: "),
+     "workloads.w.duration: 2.5: .*'aiohttp@gather'"),
+    (ARM + "[quick.workloads.v]\nrequests = 1\n", "quick.workloads.v: "),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "says"), WRONG)
-def test_a_mistake_is_named_with_its_file_line_and_key(text, says, read):
-    """An invalid file is refused in one line that names file, line and key."""
+def test_a_mistake_is_named_with_its_file_and_key(text, says, mine):
     with pytest.raises(LabError, match=says) as caught:
-        read(text, quick="[quick" in text)
+        checked_plan(mine(text), quick="[quick" in text)
     assert "mine.toml: " in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_without_a_quick_form_is_refused_where_that_is_asked_for(read):
-    """`--quick` refuses an experiment without a quick form and does not guess one."""
+def test_a_file_without_a_quick_form_is_refused_where_that_is_asked_for(mine):
     with pytest.raises(LabError, match="quick"):
-        read(ARM, quick=True)
+        checked_plan(mine(ARM), quick=True)
+
+
+LINKED = 'question = "Which?"\nstrategies = ["urllib3"]\n[workloads.w]\nrequests = 5\n'
+
+
+def test_without_a_key_there_is_no_link_and_a_time_of_0_is_one(mine):
+    (arm,) = read_plan(mine(LINKED)).arms
+    assert arm.link is None
+    (arm,) = read_plan(mine(LINKED + '[common]\nrtt = "0ms"\n')).arms
+    assert (arm.name, arm.link, arm.axes) == ("urllib3", Link(0.0), {})
+
+
+def test_a_list_of_times_or_rates_is_an_axis(mine):
+    """Each arm has its place in its name, and all do one workload, so that their requests are equal."""
+    plan = read_plan(mine(LINKED + '[common]\nrtt = ["1ms", "20ms"]\nbandwidth = ["10mbit", "1gbit"]\n'))
+    assert [arm.link for arm in plan.arms] == [link_of(rtt, rate) for rtt in (0.001, 0.02) for rate in (1e7, 1e9)]
+    assert plan.arms[0].name == "urllib3[rtt=1ms, bandwidth=10mbit]"
+    assert plan.arms[0].axes == {"rtt": "1ms", "bandwidth": "10mbit"}
+    assert {arm.workload for arm in plan.arms} == {"w"}
+    assert len(plan.links) == 4
+
+
+def test_an_arm_has_its_own_link_or_that_of_its_workload(mine):
+    text = LINKED + '[common]\nbandwidth = "10mbit"\n[arms.far]\nstrategy = "pycurl"\nrtt = ["80ms", "90ms"]\n'
+    near, *far = read_plan(mine(text)).arms
+    assert (near.name, near.link) == ("urllib3", Link(0.0, 1e7))
+    assert [(arm.name, arm.sweep) for arm in far] == [("far[rtt=80ms]", "far"), ("far[rtt=90ms]", "far")]
+    assert far[1].link == Link(0.09, 1e7)

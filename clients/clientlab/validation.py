@@ -1,0 +1,73 @@
+"""The base models of documents, and a failed validation as one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from clientlab.errors import FieldError
+from clientlab.nearest import nearest
+
+_Valid = TypeVar("_Valid")
+
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+"""Pydantic's errors for a key that a table does not have."""
+
+_LONGEST = 60
+"""Characters of a key or value in a message."""
+
+
+class DocumentPart(BaseModel):
+    """A part of a document: immutable. Keys of other versions are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
+
+
+class MeasuredPart(DocumentPart):
+    """A part whose numbers are finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a validated copy with changes. Pydantic's own copies take any value. Raises ValidationError."""
+        copy = super().model_copy(deep=deep)
+        return type(self).model_validate({**dict(copy), **update}) if update else copy
+
+
+def validated(validate: Callable[[Any], _Valid], document: Any, known: Collection[str] = ()) -> _Valid:
+    """Return what `validate` makes of a document. Raises FieldError for its first problem."""
+    try:
+        return validate(document)
+    except ValidationError as error:
+        raise first_problem(error, document, known) from error
+
+
+def first_problem(error: ValidationError, document: Any = None, known: Collection[str] = ()) -> FieldError:
+    """Return a failed validation as ``workloads.main.requests: Input should be a valid integer, got 'many'``.
+
+    An unknown key comes before other errors: it may be the missing one, misspelt. `document`: what was validated; the
+    key then leaves out the members of unions, which pydantic names as well. `known`: all keys, for a hint.
+    """
+    first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
+    kind, key = first["type"], list[str | int]()
+    for part in first["loc"]:
+        if document is None or kind == "missing":
+            key.append(part)
+        elif isinstance(part, int) or (isinstance(document, dict) and part in document):
+            key.append(part)
+            document = document[part]
+    if kind in _UNKNOWN:
+        hint = "; it belongs to another table" if key[-1] in known else nearest(str(key[-1]), known)
+        message = f"unknown key{hint}"
+    elif kind in {"missing", "value_error"}:
+        message = first["msg"].removeprefix("Value error, ")
+    else:
+        message = f"{first['msg']}, got {shortened(repr(first['input']))}"
+    return FieldError([shortened(part) if isinstance(part, str) else part for part in key], message)
+
+
+def shortened(text: str) -> str:
+    """Return a text as a part of one line: a document can hold names of megabytes, with line feeds in them."""
+    return " ".join(text.split())[:_LONGEST]
