@@ -51,12 +51,10 @@ class Server:
             return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_PATIENCE, context=context)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
 
-    def ask(
-        self, path: str, method: str = "GET", body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> Response:
-        """Send one request on a connection of its own."""
+    def ask(self, path: str, *more, **others) -> Response:
+        """Send one request on a connection of its own. The parameters are those of `ask`."""
         with contextlib.closing(self.connect()) as connection:
-            return ask(connection, path, method, body, headers)
+            return ask(connection, path, *more, **others)
 
     def metrics(self) -> dict[str, float]:
         """Return every sample of /metrics by its name and labels as written, `name{label="value"}`."""
@@ -93,15 +91,12 @@ def ask(
 
 
 def eventually(holds: Callable[[], bool], what: str, patience: float = _PATIENCE) -> None:
-    """Return as soon as `holds()`; fail with `what` when it never does.
-
-    The longer it takes, the more seldom it looks, up to ten times a second: many a look costs the lab a request.
-    """
+    """Return as soon as `holds()`; fail with `what` if it never does."""
     began = time.monotonic()
     while not holds():
         waited = time.monotonic() - began
         assert waited < patience, f"never: {what}"
-        time.sleep(min(0.1, max(0.01, waited / 20)))
+        time.sleep(min(0.1, max(0.01, waited / 20)))  # many a look costs the lab a request
 
 
 @contextlib.contextmanager
@@ -144,23 +139,15 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
         "XDG_DATA_HOME": data.name,
         **{f"PROXY_{name}_PORT": str(port) for name, port in zip(names, ports, strict=True)},
     }
-    command = [
-        caddy_path(),
-        "run",
-        "--config",
-        str(ROOT / "proxy/Caddyfile"),
-        "--adapter",
-        "caddyfile",
-    ]
+    command = [caddy_path(), "run", "--config", str(ROOT / "proxy/Caddyfile"), "--adapter", "caddyfile"]
     with data, subprocess.Popen(command, env=environment) as process, stopped(process):
         ca_file = Path(data.name, "caddy/pki/authorities/local/root.crt")
-        sites = Sites(
-            *(
-                Server(port, process, ca_file if "TLS" in name else None)
-                for name, port in zip(names, ports, strict=True)
-            )
+        named = zip(names, ports, strict=True)
+        sites = Sites(*(Server(port, process, ca_file if "TLS" in name else None) for name, port in named))
+        eventually(
+            lambda: all(map(_accepts, sites)) and sites.metrics.ask("/healthz").status == http.HTTPStatus.OK,
+            "Caddy is healthy",
         )
-        eventually(lambda: all(_accepts(site) for site in sites) and _healthy(sites.metrics), "Caddy is healthy")
         yield sites
 
 
@@ -217,17 +204,7 @@ def free_ports(count: int) -> list[int]:
 
 def _accepts(server: Server) -> bool:
     assert server.process.poll() is None, "the server ended"
-    try:
-        with contextlib.closing(server.connect()) as connection:
-            connection.connect()
-    except OSError:  # nobody listens yet, or the certificate is still being made
-        return False
-    return True
-
-
-def _healthy(server: Server) -> bool:
-    assert server.process.poll() is None, "the server ended"
-    try:
-        return server.ask("/healthz").status == http.HTTPStatus.OK
-    except ConnectionRefusedError:
-        return False
+    with contextlib.suppress(OSError), contextlib.closing(server.connect()) as connection:
+        connection.connect()
+        return True
+    return False  # nobody listens yet, or the certificate is still being made

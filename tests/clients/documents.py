@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from clientlab.judging.verdict import of_schedule
-from clientlab.measuring.outcome import Outcome
 from clientlab.results.document import Run, Surroundings, list_of
 from clientlab.results.plan import Arm, Plan
-from clientlab.results.server_counters import ServerCounters
-from clientlab.results.shard import RequestCounts, ShardReport, ShardSlices
 from clientlab.results.target import Target
 from clientlab.results.trial import LoadSlice, OpenLoad, PlannedTrial, Quantiles, Slice, Trial
-from clientlab.running.quantiles import times_of
-from clientlab.workload.shard_workload import part_of
 from clientlab.workload.workload import Workload
 
 SURROUNDINGS = Surroundings(
@@ -47,34 +40,6 @@ def a_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **cha
         "bytes_received": 21_000, "verdict": "client-bound",
     }  # fmt: skip
     return Trial(**(whole | changes))
-
-
-def a_shard_report(
-    planned: PlannedTrial, place: int, shards: int, requests: int = 4, began: float = 1.7e9, **changes
-) -> ShardReport:
-    """The report of a shard whose requests took 1 ms each, one behind the other, and all succeeded.
-
-    `began`: Unix seconds.
-    """
-    seconds = np.full(requests, 1e-3)
-    own = planned.model_copy(update={"concurrency": part_of(planned.concurrency, place, shards)})
-    outcome = Outcome(
-        began=began, wall_seconds=max(requests, 1) * 1e-3, cpu_seconds=0.5, idle_rss_bytes=None,
-        peak_rss_bytes=40 << 20, peak_pss_bytes=32 << 20, connections_begun=1, connections_opened=1,
-        connections_in_all=1, processes=1,
-    )  # fmt: skip
-    counts = RequestCounts(
-        finished=requests, errors={}, error_examples={}, sent=requests, received_bytes=21 * requests,
-        in_flight_seconds=float(seconds.sum()),
-    )  # fmt: skip
-    whole = {
-        "index": place, "planned": own, "started": "2024-05-06T07:08:09+00:00", "host": f"host-{place}", "machine": "m",
-        "cores": 1.0, "machine_cores": 4.0, "outcome": outcome, "counts": counts,
-        "latency": times_of(seconds, seconds[:0]),
-        "slices": ShardSlices(exponent=-4, ended=(requests,), failed=(0,), done=(requests,)),
-        "before": ServerCounters(), "after": ServerCounters(),
-    }  # fmt: skip
-    return ShardReport(**(whole | changes))
 
 
 def an_open_trial(

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from clientlab.bounded_numbers import NotNegative
-from clientlab.results.part import MeasuredPart
+from pydantic import NonNegativeFloat as NotNegative
+
+from clientlab.validation import MeasuredPart
 
 Bound = Literal[
-    "client-bound",
-    "proxy-bound",
-    "upstream-bound",
-    "link-bound",
-    "bandwidth-bound",
-    "latency-bound",
-    "client-connections",
-    "client-streams",
-    "client-lock",
-    "upstream-threads",
-    "start-up",
-    "machine",
-    "chain",
-    "outside",
-    "unaccounted",
-    "mixed",
-    "on-schedule",
-    "behind-schedule",
-    "overloaded",
-]
+    "client-bound", "proxy-bound", "upstream-bound", "link-bound", "bandwidth-bound", "latency-bound",
+    "client-connections", "client-streams", "client-lock", "upstream-threads", "start-up", "machine", "chain",
+    "outside", "unaccounted", "mixed", "on-schedule", "behind-schedule", "overloaded",
+]  # fmt: skip
 """What limited a trial; the last three are of open loads."""
 
 BUSY_PARTS = {

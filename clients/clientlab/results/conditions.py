@@ -12,6 +12,7 @@ from clientlab.units import WRITTEN, wanted
 from clientlab.workload.written import Written
 
 _CONDITION = re.compile(r"(\w+)\s*<\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)")
+
 FIRST_RATE = 100.0
 """Requests per second: about the rate that a search tries first."""
 
@@ -36,8 +37,21 @@ class Conditions(Written):
 
     @classmethod
     def parse(cls, text: str) -> Conditions:
-        """Return the conditions of a text. Raises ValueError for anything else."""
-        return cls(text, tuple(_limit(part.strip()) for part in text.split(",")))
+        """Return the conditions of a text. Raise ValueError for anything else."""
+        limits = []
+        for part in text.split(","):
+            match = _CONDITION.fullmatch(part.strip())
+            if match is None:
+                raise ValueError(f"{part!r}: write a figure and what it must stay below, as 'p99<250ms,errors<0.1%'")
+            name, number, unit = match.groups()
+            figure = _USABLE.get(name)
+            if figure is None:
+                known = ", ".join(dict.fromkeys(one.key for one in _USABLE.values()))
+                raise ValueError(f"{name!r} is not one of {known}")
+            if unit not in WRITTEN[figure.unit]:
+                raise ValueError(f"{part!r}: {wanted(figure.unit, f'{name}<{number}')}")
+            limits.append((figure, float(number) * WRITTEN[figure.unit][unit]))
+        return cls(text, tuple(limits))
 
     def __str__(self) -> str:
         return self.text
@@ -46,16 +60,3 @@ class Conditions(Written):
     def fewest_requests(self) -> int:
         """The number of requests with which a trial has every figure of the conditions."""
         return max([_FEWEST, *(FEWEST_REQUESTS.get(figure.key, 0) for figure, _ in self.limits)])
-
-
-def _limit(text: str) -> tuple[Figure, float]:
-    match = _CONDITION.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r}: write a figure and what it must stay below, as 'p99<250ms,errors<0.1%'")
-    name, number, unit = match.groups()
-    if name not in _USABLE:
-        raise ValueError(f"{name!r} is not one of {', '.join(dict.fromkeys(one.key for one in _USABLE.values()))}")
-    sizes = WRITTEN[_USABLE[name].unit]
-    if unit not in sizes:
-        raise ValueError(f"{text!r}: {wanted(_USABLE[name].unit, f'{name}<{number}')}")
-    return _USABLE[name], float(number) * sizes[unit]

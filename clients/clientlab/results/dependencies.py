@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections import deque
 from collections.abc import Iterable
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -11,39 +10,30 @@ from packaging.utils import canonicalize_name
 
 
 def dependencies_of(distributions: Iterable[str]) -> dict[str, str]:
-    """Name → version of every installed distribution that these require, directly or not; they themselves left out.
+    """Return name → version of every installed distribution that these require, directly or not, without themselves.
 
-    Requirements count where their markers hold for this Python and this system. Those of an extra count where a
-    requirement on the way names the extra.
+    Requirements count if their markers hold for this Python and this system. Those of an extra count if a requirement
+    on the way names the extra.
     """
     roots = {canonicalize_name(name) for name in distributions}
-    due: deque[tuple[str, frozenset[str]]] = deque((name, frozenset()) for name in sorted(roots))
+    due: list[tuple[str, frozenset[str]]] = [(name, frozenset()) for name in roots]
     seen, versions = set(due), dict[str, str]()
-    while due:
-        name, extras = due.popleft()
+    for name, extras in due:  # which grows meanwhile
         try:
             found = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
             continue
         if name not in roots:
             versions[name] = found.version
-        for requirement in _required(found, extras):
+        environments = [{"extra": extra} for extra in ("", *extras)]
+        for line in found.requires or ():
+            try:
+                requirement = Requirement(line)
+            except InvalidRequirement:  # old metadata, which installers skip as well
+                continue
             one = canonicalize_name(requirement.name), frozenset(requirement.extras)
-            if one not in seen:
+            marker = requirement.marker
+            if one not in seen and (marker is None or any(map(marker.evaluate, environments))):
                 seen.add(one)
                 due.append(one)
     return dict(sorted(versions.items()))
-
-
-def _required(distribution: importlib.metadata.Distribution, extras: frozenset[str]) -> list[Requirement]:
-    """The requirements of a distribution whose markers hold, without extras or with one of these."""
-    environments = [{"extra": extra} for extra in ("", *extras)]
-    found = []
-    for line in distribution.requires or ():
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:  # old metadata, which installers skip as well
-            continue
-        if requirement.marker is None or any(map(requirement.marker.evaluate, environments)):
-            found.append(requirement)
-    return found

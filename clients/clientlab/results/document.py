@@ -8,16 +8,21 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal, Self
 
+from pydantic import NonNegativeFloat as NotNegative
+from pydantic import NonNegativeInt as Count
+from pydantic import PositiveFloat as Positive
 from pydantic import model_validator
 
-from clientlab.bounded_numbers import Count, NotNegative, Positive
-from clientlab.results.part import DocumentPart
 from clientlab.results.plan import AxisValue, Names, Plan, Texts
 from clientlab.results.target import Target
 from clientlab.results.trial import PlannedTrial, Time, Trial
+from clientlab.validation import DocumentPart
 
 FORMAT: Literal[1] = 1
-"""The format of run files. A change that older files do not fit raises it, and needs a conversion in `store.run_of`."""
+"""The format of run files. A change that older files do not fit raises it, and converts them in `store.read_run`."""
+
+
+RoundsEnded = Literal["planned", "precision", "time-budget", "decided", "budget"]
 
 
 class ClaimResult(DocumentPart):
@@ -63,7 +68,7 @@ class Placement(DocumentPart):
     proxy: list[Count] = []  # empty: the run has no proxy
 
     def __str__(self) -> str:
-        """In a phrase: ``client on CPU 1, upstream and proxy on CPU 0``."""
+        """Return a phrase: ``client on CPU 1, upstream and proxy on CPU 0``."""
         parts: dict[str, list[str]] = {}
         for name, cpus in self:
             if cpus:
@@ -120,24 +125,8 @@ class Resumption(DocumentPart):
 
 
 def list_of(trial: PlannedTrial) -> Literal["probes", "trials"]:
-    """The list of a run that holds such a trial."""
+    """Return the list of a run that holds such a trial."""
     return "trials" if trial.search_rate is None else "probes"
-
-
-class _TrialIndex:
-    """The trials of a run by arm. A copy of the run shares the index, and may have another list of trials."""
-
-    def __init__(self) -> None:
-        self._trials: list[Trial] = []
-        self._by_arm: dict[str, list[Trial]] = {}
-
-    def of(self, trials: list[Trial], arm: str) -> list[Trial]:
-        """Those of an arm, in their order."""
-        if trials is not self._trials:
-            self._trials, self._by_arm = trials, {}
-            for trial in trials:
-                self._by_arm.setdefault(trial.arm, []).append(trial)
-        return self._by_arm.get(arm, [])
 
 
 class Run(DocumentPart):
@@ -153,7 +142,7 @@ class Run(DocumentPart):
     target: Target | None = None  # what is measured; None: unknown, and the run cannot go on
     surroundings: Surroundings
     # what ended the rounds
-    rounds_ended: Literal["planned", "precision", "time-budget", "decided", "budget"] | None = None
+    rounds_ended: RoundsEnded | None = None
     decided: dict[str, Count] = {}  # arm to the round after which all its comparisons were decided
     resumed: list[Resumption] = []  # when the run went on after it had stopped
     cautions: list[Caution] = []
@@ -177,12 +166,18 @@ class Run(DocumentPart):
         return [*self.probes, *self.trials]
 
     @cached_property
-    def _index(self) -> _TrialIndex:
-        return _TrialIndex()
+    def _index(self) -> list[tuple[list[Trial], dict[str, list[Trial]]]]:
+        """At most one list of trials, and the same by arm. A copy of the run shares it, and may have other trials."""
+        return []
 
     def trials_of(self, arm: str) -> list[Trial]:
-        """The trials of an arm, in their order. Reports need them arm by arm, and must not read all trials for each."""
-        return self._index.of(self.trials, arm)
+        """Return the trials of an arm, in their order. Reports need them arm by arm, without reading all for each."""
+        if not self._index or self._index[0][0] is not self.trials:
+            by_arm: dict[str, list[Trial]] = {}
+            for trial in self.trials:
+                by_arm.setdefault(trial.arm, []).append(trial)
+            self._index[:] = [(self.trials, by_arm)]
+        return self._index[0][1].get(arm, [])
 
     @property
     def measured(self) -> int:
@@ -190,16 +185,13 @@ class Run(DocumentPart):
         return len(self.probes) + len(self.trials)
 
     def with_trial(self, trial: Trial) -> Self:
-        """The run with one more trial, in the list of its kind."""
+        """Return the run with one more trial, in the list of its kind."""
         field = list_of(trial)
         return self.model_copy(update={field: [*getattr(self, field), trial]})
 
 
 def failed_for_good(run: Run, arm: str | None = None) -> list[Trial]:
-    """The failed and lost trials, of all arms or of one.
-
-    A trial whose arm was measured again in the same round, with success, is not among them.
-    """
+    """Return the failed and lost trials, of all arms or of one, unless their arm succeeded later in the same round."""
     good = {(trial.arm, trial.round) for trial in run.trials if trial.status == "done"}
     return [
         trial

@@ -19,6 +19,7 @@ from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 
 When = Literal["always", "known", "large bodies", "durations"]
+"""Show a column always, if a trial has the figure, if bodies have 1 MiB or more, or if numbers of requests differ."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,7 @@ RESOLUTION = 1e-3
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a run's table.
-
-    `when`: always, where a trial has the figure, where bodies are 1 MiB or larger, or where trials do not all send
-    the same number of requests.
-    """
+    """A column of a run's table."""
 
     heading: str
     when: When = "always"
@@ -53,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Metric:
-    """The gauge ``clientlab_run_NAME``; `quantile` is the value of its label of that name, where it has one."""
+    """The gauge ``clientlab_run_NAME``; `quantile` is the value of its label of that name, if it has one."""
 
     name: str
     quantile: str | None = None
@@ -61,40 +58,27 @@ class Metric:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a trial.
+    """A figure of a trial."""
 
-    `bounded`: whether the figure of a trial is only a lower bound, because requests failed; None for a figure that is
-    never one.
-
-    `key`: its short name, for thresholds and comparisons; `name`: its full name with its unit, for CSV and claims. Both
-    are accepted everywhere. `of` returns the figure in `unit`, or None where the trial does not have it. `resolution`:
-    the smallest relative difference that can be measured. `column`, `metric`: None where there is none. `cost`: the
-    HTML report draws it beside time, as a resource. `compared`: `clientlab compare` always shows it. `claimable`: a
-    claim may compare it. `total`: it grows with the number of requests. `needs`: the field of a workload without which
-    it is unknown; a link takes the place of a delay. `of_failed`: failed trials that sent all their requests have it
-    too, and rounds are averaged. `scheduled`: the schedule of an open load decides it, so that arms cannot be compared
-    by it there. `before_send`: it ends when a request is sent, so it never holds the wait for a connection.
-    """
-
-    key: str
-    name: str
+    key: str  # short name, for thresholds and comparisons
+    name: str  # full name with its unit, for CSV and claims; both names are accepted everywhere
     label: str
     description: str
     unit: Unit
-    of: Callable[[Trial], float | None]
+    of: Callable[[Trial], float | None]  # in `unit`; None if the trial does not have it
     direction: Direction
-    resolution: float = 0.0
+    resolution: float = 0.0  # the smallest relative difference that can be measured
     column: Column | None = None
     metric: Metric | None = None
-    cost: bool = False
-    compared: bool = False
-    claimable: bool = True
-    total: bool = False
-    needs: Literal["elapsed", "delay"] | None = None
-    of_failed: bool = False
-    scheduled: bool = False
-    before_send: bool = False
-    bounded: Callable[[Trial], bool] | None = None
+    cost: bool = False  # the HTML report draws it beside time, as a resource
+    compared: bool = False  # `clientlab compare` always shows it
+    claimable: bool = True  # a claim may compare it
+    total: bool = False  # it grows with the number of requests
+    needs: Literal["elapsed", "delay"] | None = None  # field of the workload without which it is unknown
+    of_failed: bool = False  # failed trials that sent all their requests have it too, and rounds are averaged
+    scheduled: bool = False  # the schedule of an open load decides it, so that arms cannot be compared by it there
+    before_send: bool = False  # it ends when a request is sent, so it never holds the wait for a connection
+    bounded: Callable[[Trial], bool] | None = None  # whether that of a trial is only a lower bound; None: never
 
     @property
     def less_is_better(self) -> bool:
@@ -106,34 +90,34 @@ class Figure:
         return self.label[0].upper() + self.label[1:]
 
     def is_known(self, workload: Workload, link: Link | None) -> bool:
-        """Whether trials of the workload behind that link have what the figure needs."""
+        """Tell whether trials of the workload have what the figure needs. A link takes the place of a delay."""
         linked = self.needs == "delay" and link is not None
         return self.needs is None or linked or bool(getattr(workload, self.needs))
 
     def values(self, trials: Iterable[Trial]) -> list[float]:
-        """The figure of each trial that has it, in their order. Trials that failed are left out (see `of_failed`)."""
+        """Return the figure of each trial that has it, in their order. Failed trials are left out (see `of_failed`)."""
         return [value for _, value in self._counted(trials)]
 
     def over_rounds(self, trials: Iterable[Trial]) -> float | None:
-        """The median over the trials that have it, or the mean of a figure `of_failed`; None where none has."""
+        """Return the median over the trials that have it, or the mean of a figure `of_failed`; None if none has."""
         values = self.values(trials)
         if not values:
             return None
         return mean(values) if self.of_failed else float(median(values))
 
     def is_bound(self, trials: Iterable[Trial]) -> bool:
-        """Whether `over_rounds` is only a lower bound: it would be larger if the trials' bounds were."""
+        """Tell whether `over_rounds` is only a lower bound: it would be larger if the trials' bounds were."""
         if self.bounded is None:
             return False
         counted = [BoundedValue(value, self.bounded(trial)) for trial, value in self._counted(trials)]
         return bool(counted) and median_of(counted).at_least
 
     def has_bounds(self, trials: Iterable[Trial]) -> bool:
-        """Whether the figure of any of the trials is only a lower bound."""
+        """Tell whether the figure of any of the trials is only a lower bound."""
         return self.bounded is not None and any(self.bounded(trial) for trial, _ in self._counted(trials))
 
     def text(self, value: float | None, *, at_least: bool = False) -> str:
-        """The value as reports show it: "≥ 300 ms" for a lower bound."""
+        """Return the value as reports show it: "≥ 300 ms" for a lower bound."""
         return units.of_unit(value, self.unit, at_least=at_least)
 
     def _counted(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, float]]:

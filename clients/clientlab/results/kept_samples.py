@@ -25,19 +25,15 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
 
     `began`: of the trial, monotonic seconds.
     """
-    archive = folder / FOLDER / f"trial-{trial.order:04d}.npz"
-    archive.parent.mkdir(exist_ok=True)
-    np.savez_compressed(archive, **_columns(trial, workload, found, began))  # type: ignore[arg-type]
-    return archive
 
+    def seconds(of: Callable[[int], float] | None) -> npt.NDArray[np.float64]:
+        return np.full(count, np.nan) if of is None else np.fromiter(map(of, found.numbers.tolist()), np.float64, count)
 
-def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> dict[str, npt.NDArray[np.generic]]:
     records, count = found.records, len(found.records)
     kinds = np.array(["", *found.kinds.values()])
     places = np.zeros(256, np.uint8)  # a record's code → place among the kinds
     places[list(found.kinds)] = np.arange(1, len(kinds))
-    delays, unavoidable = (_of_each(one, found) for one in (delay_of(workload), unavoidable_of(workload, trial.link)))
-    return {
+    columns = {
         # Equal values of all rows take no memory: written in blocks, they are compressed to next to nothing.
         "trial": np.broadcast_to(np.int32(trial.order), count),  # its number in the run, `order` of the run document
         "arm": np.broadcast_to(np.array(trial.arm), count),
@@ -48,14 +44,11 @@ def _columns(trial: Trial, workload: Workload, found: Samples, began: float) -> 
         "status": records["status"],  # of the answer; 0 without one
         "error": kinds[places[records["error"]]],  # its kind; empty if the request succeeded
         "bytes": records["bytes"],  # of the answer's body
-        "delay_seconds": delays,  # asked of the upstream; NaN without one
-        "overhead_seconds": records["seconds"] - unavoidable,  # NaN without a delay and a link
+        "delay_seconds": seconds(delay_of(workload)),  # asked of the upstream; NaN without one
+        "overhead_seconds": records["seconds"] - seconds(unavoidable_of(workload, trial.link)),  # NaN: no delay or link
         "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
     }
-
-
-def _of_each(seconds_of: Callable[[int], float] | None, found: Samples) -> npt.NDArray[np.float64]:
-    """The seconds of each request of the records; NaN where they are unknown."""
-    if seconds_of is None:
-        return np.full(len(found.records), np.nan)
-    return np.fromiter(map(seconds_of, found.numbers.tolist()), np.float64, len(found.records))
+    archive = folder / FOLDER / f"trial-{trial.order:04d}.npz"
+    archive.parent.mkdir(exist_ok=True)
+    np.savez_compressed(archive, **columns)
+    return archive

@@ -12,17 +12,13 @@ ARM = ("run", "experiment", "arm", "legend", "strategy", "workload", "upstream",
 
 
 def of_arm(run: str, experiment: str, name: str, its: Arm | PlannedTrial) -> list[str]:
-    """The values of the labels `ARM` for the arm of that name; `its` fields are those of the run file.
-
-    Without a link, the label `link` is empty, which Prometheus takes for no label: older series have it so, too.
-    """
-    link = "" if its.link is None else str(its.link)
-    place = its.strategy, its.workload, its.upstream, its.route, link
+    """Return the values of the labels `ARM` for the arm of that name. Without a link, its label is empty."""
+    place = its.strategy, its.workload, its.upstream, its.route, "" if its.link is None else str(its.link)
     return [run, experiment, name, legend(name, its.strategy), *place]
 
 
 def legend(arm: str, strategy: str) -> str:
-    """The legend of an arm: its name, followed by its strategy unless the name begins with the strategy.
+    """Return the legend of an arm: its name, followed by its strategy unless the name begins with the strategy.
 
     So each strategy can have one colour, whatever an experiment calls its arms.
     """

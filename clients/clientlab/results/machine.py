@@ -19,22 +19,21 @@ _CONTAINER_MARKS = (".dockerenv", "run/.containerenv", "var/run/secrets/kubernet
 
 
 def cpu_governor(root: Path = _ROOT) -> str | None:
-    """The governor of the cores' frequency; several, if they differ. None where the system shows none."""
-    paths = sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor"))
+    """Return the governor of the cores' frequency, several if they differ, or None if the system shows none."""
+    paths = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return ", ".join(sorted({text for path in paths if (text := _text(path))})) or None
 
 
 def smt(root: Path = _ROOT) -> bool | None:
-    """Whether two threads share a core. None where the system does not show it."""
-    active = _text(root / "sys/devices/system/cpu/smt/active")
-    return None if active not in {"0", "1"} else active == "1"
+    """Tell whether two threads share a core. None if the system does not show it."""
+    return {"0": False, "1": True}.get(_text(root / "sys/devices/system/cpu/smt/active") or "")
 
 
 def virtualization(root: Path = _ROOT) -> str | None:
-    """``none``, or what is between the lab and the hardware, as ``virtual machine (QEMU), container``.
+    """Return ``none``, or what is between the lab and the hardware, as ``virtual machine (QEMU), container``.
 
-    A hypervisor shows by the flag of that name in /proc/cpuinfo, which only x86 has, or by the machine's name. None
-    where neither is readable.
+    A hypervisor shows by the flag of that name in /proc/cpuinfo, which only x86 has, or by the machine's name. Return
+    None if neither is readable.
     """
     info = _text(root / "proc/cpuinfo") or ""
     vendor = _text(root / "sys/class/dmi/id/sys_vendor")
@@ -50,13 +49,16 @@ def virtualization(root: Path = _ROOT) -> str | None:
 
 
 def python_build() -> str:
-    """How this Python was built: GIL, compiler, optimisation; PGO and LTO by the options of its configure script."""
+    """Return how this Python was built: GIL, compiler, optimisation, and PGO and LTO by its configure options.
+
+    A library without support for free threading switches the GIL on when it is imported, in the trial too.
+    """
     options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    level = next((flag for flag in (sysconfig.get_config_var("OPT") or "").split() if flag.startswith("-O")), "")
+    gil = f"{_FREE_THREADED}, GIL {'on' if usage.has_gil() else 'off'}"
     parts = [
-        _gil(),
+        gil if sysconfig.get_config_var("Py_GIL_DISABLED") else "GIL",
         platform.python_compiler(),
-        level,
+        next((flag for flag in (sysconfig.get_config_var("OPT") or "").split() if flag.startswith("-O")), ""),
         f"PGO {'on' if '--enable-optimizations' in options else 'off'}",
         f"LTO {'on' if '--with-lto' in options else 'off'}",
         "debug build" if sysconfig.get_config_var("Py_DEBUG") else "",
@@ -64,27 +66,20 @@ def python_build() -> str:
     return ", ".join(filter(None, parts))
 
 
-def _gil() -> str:
-    """A library without support for free threading switches the GIL on when it is imported, in the trial too."""
-    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return "GIL"
-    return f"{_FREE_THREADED}, GIL {'on' if usage.has_gil() else 'off'}"
-
-
 def is_free_threaded(build: str | None) -> bool:
-    """Whether a Python was built for free threading, by the text of `python_build`."""
+    """Tell whether a Python was built for free threading, by the text of `python_build`."""
     return (build or "").startswith(_FREE_THREADED)
 
 
 def lab_commit(repository: Path = _REPOSITORY) -> str | None:
-    """The commit of the lab's clone, and whether code differs from it. None without a clone or without git."""
+    """Return the commit of the lab's clone, and whether code differs from it, or None without a clone or git."""
     changed = changed_code(repository)
     commit = None if changed is None else _git(repository, "rev-parse", "--short=12", "HEAD")
     return commit and f"{commit}{', changed' if changed else ''}"
 
 
 def changed_code(repository: Path = _REPOSITORY) -> list[str] | None:
-    """What measures and differs from the clone's commit, as `git status` writes it. None as above."""
+    """Return what measures and differs from the clone's commit, as `git status` writes it. None as above."""
     found = _git(repository, "status", "--porcelain", "--", *_CODE) if (repository / ".git").exists() else None
     return None if found is None else found.splitlines()
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
+from pydantic import NonNegativeInt as Count
+from pydantic import PositiveFloat as Positive
 
-from clientlab.bounded_numbers import Count, Positive
-from clientlab.redaction import MASK, mask_headers, mask_text
+from clientlab.redaction import mask_headers, mask_text
 from clientlab.results.conditions import Conditions
 from clientlab.results.figures import of_claim
-from clientlab.results.part import DocumentPart
 from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
+from clientlab.validation import DocumentPart
 from clientlab.workload.link import LINK_PARTS, Link
 from clientlab.workload.workload import Workload
 
@@ -30,7 +31,6 @@ FigureName = Annotated[str, AfterValidator(_claimable)]
 
 MOST_ARMS = 1_000
 """Of a run. Arms of a group are ranked by the ratios of each two of them. The largest bundled experiment has 344."""
-
 
 Names = list[str]
 Texts = dict[str, str]
@@ -108,12 +108,10 @@ class Plan(DocumentPart):
     name: str
     question: str
     rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS_OF_A_RUN)]  # with a precision or a budget, the fewest
-    # parts of a trial with a duration and warm connections, by turns; None: as many as are useful
-    slices: Annotated[int | None, Field(ge=1, le=MOST_SLICES)] = None
+    slices: Annotated[int | None, Field(ge=1, le=MOST_SLICES)] = None  # of a trial; None: as many as are useful
     precision: Positive | None = None  # share; rounds were added until each ratio's interval was this narrow
     time_budget: Positive | None = None  # seconds, after which no round was added
-    # seconds; rounds were added until every comparison was decided, or this time was over
-    budget: Positive | None = None
+    budget: Positive | None = None  # seconds, unless every comparison was decided before
     find_max: Conditions | None = None  # what must hold at the highest rate, which each round searches; None: no search
     seed: int  # decides the order of the trials, and what the rounds draw
     arms: Annotated[list[Arm], Field(max_length=MOST_ARMS)]
@@ -133,7 +131,7 @@ class Plan(DocumentPart):
     command: str  # the command line that repeats the run
 
     def unavailable_among(self, arms: Iterable[str]) -> str:
-        """Those of the arms that were left out, with what the machine lacks in parentheses; empty without one."""
+        """Return those of the arms that were left out, with what the machine lacks in parentheses."""
         found: dict[str, list[str]] = {}
         for arm in arms:
             if reason := self.unavailable_arms.get(arm):
@@ -141,24 +139,13 @@ class Plan(DocumentPart):
         return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items())
 
     def masked(self) -> Self:
-        """The plan as files hold it, without credentials in headers and in the addresses of requirements."""
-        return self.model_copy(
-            update={
-                "workloads": {
-                    name: replace(one, headers=mask_headers(one.headers)) for name, one in self.workloads.items()
-                },
-                "environments": {
-                    name: spec.model_copy(update={"requirements": list(map(mask_text, spec.requirements))})
-                    for name, spec in self.environments.items()
-                },
-            }
-        )
-
-    @property
-    def masked_headers(self) -> list[str]:
-        """Names of the headers whose values the run file does not hold."""
-        headers = (item for workload in self.workloads.values() for item in workload.headers.items())
-        return list(dict.fromkeys(name for name, value in headers if value == MASK))
+        """Return the plan as files hold it, without credentials in headers and in the addresses of requirements."""
+        loads = {name: replace(one, headers=mask_headers(one.headers)) for name, one in self.workloads.items()}
+        specs = {
+            name: spec.model_copy(update={"requirements": list(map(mask_text, spec.requirements))})
+            for name, spec in self.environments.items()
+        }
+        return self.model_copy(update={"workloads": loads, "environments": specs})
 
     @property
     def links(self) -> list[Link]:
@@ -167,19 +154,16 @@ class Plan(DocumentPart):
 
 
 def suffix_of(place: Mapping[str, AxisValue]) -> str:
-    """A place on axes as the names of arms and workloads end: ``[concurrency=8, pool=2]``."""
+    """Return a place on axes as the names of arms and workloads end: ``[concurrency=8, pool=2]``."""
     return f"[{', '.join(f'{key}={as_text(value)}' for key, value in place.items())}]" if place else ""
 
 
 def as_text(value: AxisValue) -> str:
-    """A value as it stands in the settings of a strategy."""
+    """Return a value as it stands in the settings of a strategy."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def number_on(axis: str, arm: Arm) -> float | None:
-    """The arm's number on an axis: seconds of its link's round trip, bits per second; None for a text."""
-    if axis in LINK_PARTS and arm.link is not None:
-        number: float | None = getattr(arm.link, axis)
-        return number
-    value = arm.axes[axis]
-    return None if isinstance(value, str) else float(value)
+    """Return the arm's number on an axis: seconds of its link's round trip, bits per second; None for a text."""
+    value = arm.axes[axis] if arm.link is None or axis not in LINK_PARTS else getattr(arm.link, axis)
+    return None if value is None or isinstance(value, str) else float(value)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
+from typing import Any
 
-from clientlab.bounded_numbers import Count, NotNegative, Seconds
-from clientlab.results.part import MeasuredPart
+from pydantic import NonNegativeFloat as NotNegative
+from pydantic import NonNegativeInt as Count
+
+from clientlab.validation import MeasuredPart
+
+Seconds = float
 
 
 class ServerUse(MeasuredPart):
@@ -33,8 +38,11 @@ class ServerUse(MeasuredPart):
 
 OF_LINK = ("up_bytes", "down_bytes")
 """Fields of a link's use that its process counts, if its bandwidth is limited."""
-_OF_REQUESTS = ("requests", "failed_requests", "request_body_bytes", "response_body_bytes", "request_digest")
-_COUNTERS = ("cpu_seconds", "connections", "held_seconds", *_OF_REQUESTS, *OF_LINK)
+
+_COUNTERS = (
+    "cpu_seconds", "connections", "held_seconds", "requests", "failed_requests", "request_body_bytes",
+    "response_body_bytes", "request_digest", *OF_LINK,
+)  # fmt: skip
 _OF_WORKERS = ("worker_cpu_seconds", "worker_held_seconds")
 """Fields of a server's use that grow, the latter with a value for each worker; the others are as it reports them."""
 
@@ -46,8 +54,13 @@ class ServerCounters(MeasuredPart):
     proxy: ServerUse | None = None
     link: ServerUse | None = None
 
+    @property
+    def known(self) -> list[ServerUse]:
+        """The uses that are known."""
+        return [use for use in (self.upstream, self.proxy, self.link) if use is not None]
+
     def since(self, before: ServerCounters) -> ServerCounters:
-        """The growth of each counter since a reading."""
+        """Return the growth of each counter since a reading."""
         grown = _combined([self, before], lambda now_and_then: now_and_then[0] - now_and_then[1])
         if grown.upstream is None or before.upstream is None:
             return grown
@@ -56,43 +69,36 @@ class ServerCounters(MeasuredPart):
 
 
 def first_of(readings: Sequence[ServerCounters]) -> ServerCounters:
-    """The least of each counter. Servers only count on, so this is the first reading."""
+    """Return the least of each counter. Servers only count on, so this is the first reading."""
     return _combined(readings, min)
 
 
 def last_of(readings: Sequence[ServerCounters]) -> ServerCounters:
-    """The largest of each counter, which is the last reading."""
+    """Return the largest of each counter, which is the last reading."""
     return _combined(readings, max)
 
 
 def total_of(grown: Sequence[ServerCounters]) -> ServerCounters:
-    """The sum of each counter's growth."""
+    """Return the sum of each counter's growth."""
     return _combined(grown, sum)
 
 
 def _combined(readings: Sequence[ServerCounters], of: Callable[[list[float]], float]) -> ServerCounters:
-    """Each counter of each server computed from all readings; None for one that a reading lacks."""
-
-    def use(uses: list[ServerUse | None]) -> ServerUse | None:
-        known = [one for one in uses if one is not None]
-        if len(known) < len(uses) or not known:
-            return None
-        columns = {name: [getattr(one, name) for one in known] for name in _COUNTERS}
-        found = {name: None if None in values else of(values) for name, values in columns.items()}
-        by_worker = {name: _by_worker([getattr(one, name) for one in known], of) for name in _OF_WORKERS}
-        most = max((one.in_flight for one in known if one.in_flight is not None), default=None)
-        return known[0].model_copy(update={**found, **by_worker, "in_flight": most})
-
-    return ServerCounters(
-        upstream=use([one.upstream for one in readings]),
-        proxy=use([one.proxy for one in readings]),
-        link=use([one.link for one in readings]),
-    )
-
-
-def _by_worker(readings: Sequence[list[float] | None], of: Callable[[list[float]], float]) -> list[float] | None:
-    """A counter of each worker computed from all readings. A worker that was not yet there had counted nothing."""
-    known = [one for one in readings if one is not None]
-    if len(known) < len(readings):
-        return None
-    return [of(list(values)) for values in zip_longest(*known, fillvalue=0.0)]
+    """Return each counter of each server computed from all readings, or None for one that a reading lacks."""
+    found = {}
+    for server in ServerCounters.model_fields:
+        uses: list[ServerUse] = [use for one in readings if (use := getattr(one, server)) is not None]
+        if not uses or len(uses) < len(readings):
+            continue
+        others = [one.in_flight for one in uses if one.in_flight is not None]
+        changes: dict[str, Any] = {"in_flight": max(others, default=None)}
+        for name in _COUNTERS + _OF_WORKERS:
+            values = [getattr(one, name) for one in uses]
+            if None in values:
+                changes[name] = None
+            elif name in _OF_WORKERS:  # a worker that was not yet there had counted nothing
+                changes[name] = [of(list(each)) for each in zip_longest(*values, fillvalue=0.0)]
+            else:
+                changes[name] = of(values)
+        found[server] = uses[0].model_copy(update=changes)
+    return ServerCounters(**found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
@@ -11,7 +12,6 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import psutil
 
@@ -21,11 +21,9 @@ from clientlab.results import machine
 from clientlab.results.compiled import compiled_into
 from clientlab.results.dependencies import dependencies_of
 from clientlab.results.document import Environment, Placement, Surroundings
-from clientlab.strategies import known
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _PATIENCE = 10.0
-NONE: Mapping[str, Environment] = MappingProxyType({})
 _SERVED_BY = {
     "flask": ("flask", "gunicorn", "werkzeug"),
     "aiohttp": ("aiohttp", "gunicorn", "uvloop"),
@@ -37,12 +35,16 @@ _SERVED_BY = {
 def surroundings(
     distributions: Iterable[str],
     programs: dict[str, str],
-    environments: Mapping[str, Environment] = NONE,
+    environments: Mapping[str, Environment] | None = None,
     placement: Placement | None = None,
 ) -> Surroundings:
-    """This machine as it is now. `distributions`: packages of the lab's own Python whose versions matter to the run."""
+    """Return this machine as it is now. `distributions`: packages whose versions matter to the run.
+
+    `programs`: the servers, upstreams with their settings.
+    """
     clock = time.get_clock_info("perf_counter")
     distributions = set(distributions)
+    serving = {one for name in programs for one in _SERVED_BY.get(name.partition("?")[0], ())}
     return Surroundings(
         host=platform.node(),
         system=platform.system(),
@@ -56,7 +58,7 @@ def surroundings(
         open_files_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         load_average=os.getloadavg()[0],
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        libraries=_versions(distributions | _servers(programs)),
+        libraries=_versions(distributions | serving),
         programs=programs,
         clock=f"{clock.implementation}, {clock.resolution:g} s",
         dependencies=dependencies_of(name for name in distributions if not name.endswith(".py")),
@@ -67,20 +69,20 @@ def surroundings(
         smt=machine.smt(),
         virtualization=machine.virtualization(),
         lab_commit=machine.lab_commit(),
-        environments=dict(environments) or None,
+        environments=dict(environments or {}) or None,
         placement=placement,
     )
 
 
 def cpu_usable() -> float:
-    """Cores that this process may use: by its affinity, and by the least quota of its control groups."""
+    """Return the cores that this process may use: by its affinity, and by the least quota of its control groups."""
     allowed = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     quota = cpu_quota()
     return allowed if quota is None else min(allowed, quota)
 
 
 def distributions_of(names: Iterable[str]) -> set[str]:
-    """The distributions that strategies of these names measure; the paths of users' files."""
+    """Return the distributions that strategies of these names measure, and the paths of users' files."""
     found = set()
     for strategy in map(strategies.find, names):
         client = strategies.client_spec(strategy.client)
@@ -90,16 +92,11 @@ def distributions_of(names: Iterable[str]) -> set[str]:
     return found - {"python"}
 
 
-def _servers(programs: Iterable[str]) -> set[str]:
-    """The distributions of the servers that the lab starts. `programs`: their names, upstreams with their settings."""
-    return {one for name in programs for one in _SERVED_BY.get(name.partition("?")[0], ())}
-
-
 def _versions(distributions: Iterable[str]) -> dict[str, str]:
     versions = {}
     for name in sorted(distributions):
         if name.endswith(".py"):
-            versions[name] = known.hash_of(Path(name))
+            versions[name] = f"sha256:{hashlib.sha256(Path(name).read_bytes()).hexdigest()}"
             continue
         try:
             versions[name] = importlib.metadata.version(name)
@@ -109,14 +106,15 @@ def _versions(distributions: Iterable[str]) -> dict[str, str]:
 
 
 def programs_of(names: Iterable[str]) -> dict[str, str]:
-    """Programs that strategies of these names start, and what each says of its version."""
-    specs = {strategies.client_spec(strategies.find(name).client) for name in names}
-    return {spec.program: _version_of(spec.program) for spec in specs if spec.program}
-
-
-def _version_of(program: str) -> str:
-    said = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=_PATIENCE, check=False).stdout
-    return said.partition("\n")[0] or "unknown"
+    """Return the programs that strategies of these names start, and what each says of its version."""
+    found = {}
+    for name in names:
+        if program := strategies.client_spec(strategies.find(name).client).program:
+            said = subprocess.run(
+                [program, "-V"], capture_output=True, text=True, timeout=_PATIENCE, check=False
+            ).stdout
+            found[program] = said.partition("\n")[0] or "unknown"
+    return found
 
 
 def _cpu_model() -> str:

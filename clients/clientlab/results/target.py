@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from clientlab.results.part import DocumentPart
-
-TestbedName = Literal["local", "compose", "external"]
+from clientlab.validation import DocumentPart
 
 
 class Target(DocumentPart):
     """The servers of a run. `url` and `ca_file` are of an external server, which the lab does not start."""
 
-    testbed: TestbedName  # local: processes of the lab; compose: servers that run already; external: the user's own
+    testbed: Literal[
+        "local", "compose", "external"
+    ]  # local: processes of the lab; compose: servers that run already; external: the user's own
     url: str | None = None  # of the external server
     ca_file: str | None = None  # path of the CA to trust; None: each library's own CAs
 

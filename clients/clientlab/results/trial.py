@@ -7,13 +7,17 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
+from pydantic import NonNegativeFloat as NotNegative
+from pydantic import NonNegativeInt as Count
+from pydantic import PositiveFloat as Positive
 
 from clientlab.analysis.histogram import checked_histogram
-from clientlab.bounded_numbers import Count, NotNegative, Positive, Seconds
 from clientlab.results.bottleneck import Bound, InFlight
-from clientlab.results.part import MeasuredPart
 from clientlab.results.server_counters import ServerUse
+from clientlab.validation import MeasuredPart
 from clientlab.workload.link import Link
+
+Seconds = float
 
 MOST_ROUNDS_OF_A_RUN = 100_000
 """Limit of a run document: the schedule of as many rounds is still made in a moment."""
@@ -25,7 +29,7 @@ Time = str
 
 
 class Quantiles(MeasuredPart):
-    """Seconds over all requests of a trial. A failed request ranks after every successful one (`analysis.summary`)."""
+    """Seconds over all requests of a trial. A failed request ranks after every successful one (`running.quantiles`)."""
 
     mean: Seconds
     p50: Seconds
@@ -39,7 +43,7 @@ class Quantiles(MeasuredPart):
 
 
 def quantile_of(of: Quantiles | None, name: str) -> float | None:
-    """The quantile of that name in seconds; None if it is unknown."""
+    """Return the quantile of that name in seconds, or None if it is unknown."""
     return None if of is None else getattr(of, name)
 
 
@@ -53,7 +57,7 @@ class Histogram(MeasuredPart):
 class Slice(MeasuredPart):
     """A part of the trial's wall time: requests that ended in it."""
 
-    at: Seconds  # seconds from the trial's beginning
+    at: Seconds  # from the trial's beginning
     requests: Count
     errors: Count
     p50: Seconds | None = None
@@ -63,13 +67,12 @@ class Slice(MeasuredPart):
 class LoadSlice(MeasuredPart):
     """A part of the wall time of an open load."""
 
-    at: Seconds  # seconds from the trial's beginning
+    at: Seconds  # from the trial's beginning
     planned: Count  # requests whose planned start is in it
-    sent: Count  # requests that were sent in it
-    dropped: Count  # requests that were dropped in it
+    sent: Count
+    dropped: Count
     backlog: Count  # requests that were due and neither sent nor dropped, at its end
-    # requests that their requested delay, or the link's round trip, alone keeps in flight at its end, had they been
-    # sent as planned; None: unknown
+    # requests that their delay or the link's round trip alone would keep in flight at its end; None: unknown
     delayed: Count | None = None
 
 
@@ -81,29 +84,20 @@ class OpenLoad(MeasuredPart):
     lateness_seconds: Quantiles | None  # from planned to real start, of all requests; None: none was sent
     sent_seconds: Quantiles | None  # from the real start, of the requests that were sent; None: none succeeded
     dropped: Count  # not sent, because they were too late; errors of that kind
-    most_backlog: Count  # the most requests that were due and not sent at a moment; over shards, no more than this
-    most_in_flight: Count  # the most requests sent and not answered at a moment; over shards, no more than this
+    most_backlog: Count  # the most requests that were due and not sent at a moment
+    most_in_flight: Count  # the most requests sent and not answered at a moment
     in_flight_at_end: Count | None = None  # requests sent and not answered when the schedule ended; None: not counted
     over_time: list[LoadSlice] = []
-
-
-Grown = Annotated[NotNegative, Field(description="seconds")]
-Hertz = Annotated[NotNegative, Field(description="Hz, mean over the cores")]
 
 
 class Noise(MeasuredPart):
     """What disturbed a trial: growth of the kernel's counters over its measured part. None: not readable."""
 
     seconds: Positive  # from the first to the second reading of the counters
-    # CPU time of processes that are neither client, link, upstream, proxy nor the lab
-    others_cpu_seconds: Grown | None = None
-    steal_seconds: Grown | None = None  # CPU time that the hypervisor gave to others
-    cpu_pressure_seconds: Grown | None = None  # time in which some process of the machine waited for a CPU (PSI)
-    group_pressure_seconds: Grown | None = None  # the same, of processes in the lab's control group
-    run_delay_seconds: Grown | None = None  # time in which the client's threads waited for a CPU, summed over threads
-    involuntary_switches: Count | None = None  # times that a thread of the client had to leave its CPU
-    frequency_before_hz: Hertz | None = None
-    frequency_after_hz: Hertz | None = None
+    others_cpu_seconds: NotNegative | None = None  # of processes that are neither client, link, server nor the lab
+    steal_seconds: NotNegative | None = None  # CPU time that the hypervisor gave to others
+    cpu_pressure_seconds: NotNegative | None = None  # time in which some process waited for a CPU (PSI)
+    run_delay_seconds: NotNegative | None = None  # waits of the client's threads for a CPU, summed over threads
 
 
 class HighestRate(MeasuredPart):
@@ -155,9 +149,7 @@ class PlannedTrial(MeasuredPart):
     concurrency: Count
     environment: str | None = None  # where it runs; None: in the lab's own Python
     link: Link | None = None  # between client and route: rtt in s, bandwidth in bit/s; None: none
-    search_rate: Positive | None = (
-        None  # of a trial of a search: its planned requests per second; None: none of a search
-    )
+    search_rate: Positive | None = None  # requests per second that a trial of a search tries; None: none of a search
     # parts of its measured time, which other trials were between
     slices: Annotated[int, Field(ge=1, le=MOST_SLICES)] = 1
 
@@ -170,11 +162,9 @@ class PlannedTrial(MeasuredPart):
 class Trial(PlannedTrial):
     """One strategy doing one workload once, in a fresh process. The warm-up is left out of every figure."""
 
-    # lost: its worker vanished, or the run stopped in it; the run measures the arm once more
-    status: Literal["done", "failed", "lost"]
+    status: Literal["done", "failed", "lost"]  # lost: its worker vanished, or the run stopped in it
     reason: str | None = None  # why the trial is not done
-    # true: the trial was ended early, and its figures are of the requests that had finished; they count in no ranking,
-    # claim or median
+    # the trial was ended early, and its figures are of the requests that had finished; they count nowhere
     partial: Literal[True] | None = None
     started: Time
     deadline_seconds: Seconds | None = None  # after which the trial would have failed, from the start of its process
@@ -183,12 +173,10 @@ class Trial(PlannedTrial):
     errors: dict[str, Count] = {}  # kind to count
     error_examples: dict[str, str] = {}
     requests_per_second: NotNegative | None = None  # successful ones; with a tail, of the time before it
-    # from the moment at which slots stayed empty, by the duration's end or because a shard had ended, to the last
-    # response; rate and shares are of the time before it; None: they are of the wall time
+    # from the moment at which slots stayed empty to the last response; rate and shares are of the time before it
     tail_seconds: Seconds | None = None
     connections_opened: Count | None = None
-    # opened between slices, in place of those that were closed; None: unknown
-    connections_reopened: Count | None = None
+    connections_reopened: Count | None = None  # between slices, in place of those that were closed; None: unknown
     driver: str | None = None  # external program whose clock measured wall time and latencies
     kept_alive: Count | None = None  # requests on a connection that was kept, as the driver reports
     gil: bool | None = None  # whether the trial's process had a GIL at its end; None: it did not end
@@ -199,14 +187,11 @@ class Trial(PlannedTrial):
     peak_pss_bytes: Count | None = None  # as peak_rss_bytes; shared pages in proportion, without the sample log
     latency_seconds: Quantiles | None = None  # of an open load: from the planned start of each request
     open_load: OpenLoad | None = None  # None: a closed load, or a trial that has a highest rate
-    # result of the search of this round, of which this trial held the highest rate; None: none
-    highest_rate: HighestRate | None = None
+    highest_rate: HighestRate | None = None  # result of the search of this round, of which this trial held the rate
     elapsed_seconds_sum: Seconds | None = None  # the library's own measure, over successful requests
-    # latency minus the delay that the client requested and one round trip of the link; None where waits_for_connection,
-    # and without a delay and a link
+    # latency minus the requested delay and one round trip of the link; None if waits_for_connection, or without both
     overhead_seconds: Quantiles | None = None
-    # whether latencies hold the wait for a free connection of the client's pool
-    waits_for_connection: bool | None = None
+    waits_for_connection: bool | None = None  # whether latencies hold the wait for a free connection of the pool
     bytes_received: Count | None = None  # of the bodies of all responses
     histogram: Histogram | None = None  # of the successful requests
     failed_histogram: Histogram | None = None  # of the time that each failed request took until it failed
@@ -215,28 +200,26 @@ class Trial(PlannedTrial):
     proxy_use: ServerUse | None = None
     link_use: ServerUse | None = None
     noise: Noise | None = None
-    # the parts of a divided trial; its counts, times and histograms are sums, its wall time is that from the first
-    # start to the last end
-    by_shard: list[Shard] = []
+    by_shard: list[Shard] = []  # the parts of a divided trial
     busy: dict[str, NotNegative] = {}  # share of its time that each part was busy
     in_flight: InFlight | None = None
     verdict: Bound | None = None
 
     @classmethod
     def of(cls, planned: PlannedTrial, **outcome: Any) -> Trial:
-        """The finished trial of a planned one. Raises ValidationError for figures that no trial can have."""
-        return cls(**{name: getattr(planned, name) for name in PlannedTrial.model_fields}, **outcome)
+        """Return the finished trial of a planned one. Raise ValidationError for figures that no trial can have."""
+        return cls(**dict(planned), **outcome)
 
     def bounds(self, of: Quantiles | None) -> frozenset[str]:
-        """Names of those quantiles of the trial that are only lower bounds, because requests failed."""
+        """Return the names of those quantiles that are only lower bounds, because requests failed."""
         return frozenset() if of is None else frozenset(of.at_least)
 
 
 def utc_now() -> str:
-    """The present time as `Trial.started` holds it."""
+    """Return the present time as `Trial.started` holds it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def shown_time(time: str) -> str:
-    """A `Time` as it is read: to the second, in UTC."""
+    """Return a `Time` as reports show it: to the second, in UTC."""
     return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

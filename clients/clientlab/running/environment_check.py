@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import platform
+import ssl
 import sys
 
 import clientlab.measuring.trial_process  # noqa: F401 - a trial's process imports it, and must be able to
@@ -32,13 +33,16 @@ def main() -> None:
     pairs = pickle.load(sys.stdin.buffer)  # noqa: S301 - the parent process wrote it
     plugins.admit(name for name, _ in pairs)
     refusals = [_refusal(name, workload) for name, workload in pairs]
-    packages = _packages()
+    packages: dict[str, str] = {}
+    for one in importlib.metadata.distributions():
+        if name := one.metadata["Name"]:  # the rest of a package that was removed has none
+            packages.setdefault(name.lower(), f"{one.version}{_origin(one)}")  # the first on the path is imported
     found = {
         "refusals": refusals,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "python_build": python_build(),
-        "openssl": _openssl(),
-        "packages": packages,
+        "openssl": ssl.OPENSSL_VERSION,
+        "packages": dict(sorted(packages.items())),
         "compiled": compiled_into(packages),
     }
     with os.fdopen(report, "w", encoding="utf-8") as file:
@@ -57,35 +61,14 @@ def _refusal(name: str, workload: Workload) -> str | None:
     return None
 
 
-def _packages() -> dict[str, str]:
-    """Every installed distribution → its version. The first of two on the path is the one that is imported."""
-    found: dict[str, str] = {}
-    for distribution in importlib.metadata.distributions():
-        name = distribution.metadata["Name"]
-        if name:  # the rest of a package that was removed has none
-            found.setdefault(name.lower(), f"{distribution.version}{_origin(distribution)}")
-    return dict(sorted(found.items()))
-
-
 def _origin(distribution: importlib.metadata.Distribution) -> str:
-    """Where a distribution comes from, unless from an index: a branch often has the version of the last release.
+    """Return where a distribution comes from, unless from an index: a branch often has the last release's version.
 
     By direct_url.json, https://packaging.python.org/en/latest/specifications/direct-url/.
     """
-    try:
-        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
-        place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")
-        return f" ({mask_text(place)})" if place else ""
-    except (ValueError, TypeError, AttributeError, OSError):
-        return " (its direct_url.json can't be read)"
-
-
-def _openssl() -> str | None:
-    try:
-        import ssl  # noqa: PLC0415 - a Python may be built without it
-    except ImportError:
-        return None
-    return ssl.OPENSSL_VERSION
+    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+    place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")
+    return f" ({mask_text(place)})" if place else ""
 
 
 if __name__ == "__main__":

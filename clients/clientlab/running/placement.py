@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
 from clientlab.errors import FieldError
@@ -16,10 +15,9 @@ _FEWEST = 2
 
 
 def placement_here(*, proxied: bool) -> Placement:
-    """The placement on the CPUs that this process may use. `proxied`: whether the run has a proxy. Raises FieldError.
+    """Return the placement on the CPUs that this process may use. Raise FieldError if there are fewer than two cores.
 
-    A quota of the control group is not tied to CPUs: with less than two cores' worth of time, parts would still wait
-    for each other.
+    With a quota of less than two cores' worth of time, parts would still wait for each other.
     """
     if not hasattr(os, "sched_setaffinity"):
         raise FieldError(["pin"], "only Linux can pin processes to CPUs; leave it out")
@@ -30,7 +28,7 @@ def placement_here(*, proxied: bool) -> Placement:
 
 
 def placed(cores: Sequence[Sequence[int]], *, proxied: bool) -> Placement:
-    """Divide cores, each given as its CPUs, among the parts. There are two or more.
+    """Divide two or more cores, each given as its CPUs, among the parts.
 
     The client gets half of them, rounded down, and the servers all others, the first one included: many systems serve
     interrupts there. A proxy gets half of the servers' cores, rounded down. With two cores, it shares one with
@@ -39,26 +37,18 @@ def placed(cores: Sequence[Sequence[int]], *, proxied: bool) -> Placement:
     servers = len(cores) - len(cores) // 2
     of_proxy = servers // 2 if proxied else 0
     upstream, proxy = cores[: servers - of_proxy], cores[servers - of_proxy : servers]
-    if proxied and not of_proxy:
-        proxy = upstream
-    return Placement(client=_cpus(cores[servers:]), upstream=_cpus(upstream), proxy=_cpus(proxy))
+    parts = {"client": cores[servers:], "upstream": upstream, "proxy": proxy or (upstream if proxied else [])}
+    return Placement(**{name: sorted(cpu for core in part for cpu in core) for name, part in parts.items()})
 
 
 def cores_of(cpus: Sequence[int], root: Path = _ROOT) -> list[list[int]]:
-    """These CPUs by core: two threads of a core compete for it, so one part has both.
+    """Return these CPUs by core: two threads of a core compete for it, so one part has both.
 
-    Each CPU counts as a core where the system does not tell, and where all of them are threads of one core.
+    Each CPU counts as a core if the system does not tell, and if all of them are threads of one core.
     """
     found: dict[str, list[int]] = {}
     for cpu in cpus:
         siblings = root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
-        try:
-            core = siblings.read_text(encoding="ascii").strip()
-        except OSError:
-            core = f"cpu {cpu}"
+        core = siblings.read_text(encoding="ascii").strip() if siblings.exists() else f"cpu {cpu}"
         found.setdefault(core, []).append(cpu)
     return list(found.values()) if len(found) >= _FEWEST else [[cpu] for cpu in cpus]
-
-
-def _cpus(cores: Sequence[Sequence[int]]) -> list[int]:
-    return sorted(chain.from_iterable(cores))

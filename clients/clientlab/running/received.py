@@ -12,17 +12,15 @@ from dataclasses import replace
 from urllib.parse import unquote
 from zlib import crc32
 
-import numpy as np
-
 from clientlab import units
 from clientlab.results.server_counters import ServerUse
 from clientlab.results.trial import PlannedTrial
+from clientlab.running.quantiles import seconds_of
 from clientlab.samples.log_reader import Samples
 from clientlab.workload.making import body_size, requests_of
-from clientlab.workload.workload import Request, Workload, delay_of, varies
+from clientlab.workload.workload import Workload, delay_of, varies
 
 _HASH = (1 << 20) - 1
-_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 
 _CLOCK_STEP, _CLOCK_DRIFT = 1e-3, 0.01
 """Seconds, and share of a delay, by which a request may be shorter than its delay: two machines' clocks differ."""
@@ -52,8 +50,8 @@ def _differences(sent: Samples, planned: PlannedTrial, workload: Workload, use: 
     from the upstream.
     """
     records, got = sent.records, use.requests or 0
-    status, calls = records["status"], len(records)
-    of_upstream = (records["error"] == 0) | ((status > 0) & ((status < 500) | (planned.route == "direct")))
+    status, calls, good = records["status"], len(records), records["error"] == 0
+    of_upstream = good | ((status > 0) & ((status < 500) | (planned.route == "direct")))
     answered = int(of_upstream.sum())
     if got < answered:
         yield (
@@ -78,46 +76,36 @@ def _differences(sent: Samples, planned: PlannedTrial, workload: Workload, use: 
         )
     if varies(workload) and (unknown or got < calls):
         return  # nobody knows which of the requests the upstream got
-    yield from _of_bodies(sent, workload, use, whole=not unknown)
-    yield from _of_targets(sent, workload, use)
+    yield from _of_contents(sent, workload, use, int(good.sum()), whole=not unknown)
 
 
-def _of_bodies(sent: Samples, workload: Workload, use: ServerUse, *, whole: bool) -> Iterator[str]:
-    """Yield how the bytes of bodies differ. `whole`: every request got its response from the upstream."""
-    got, read = use.response_body_bytes or 0, int(sent.records["bytes"].sum())
+def _of_contents(sent: Samples, workload: Workload, use: ServerUse, good: int, *, whole: bool) -> Iterator[str]:
+    """Yield how bytes of bodies and targets differ. `whole`: every request got its response from the upstream."""
+    wrote, read, calls = use.response_body_bytes or 0, int(sent.records["bytes"].sum()), len(sent.records)
     # A request without a response may have got a part of it. All are alike then, and half is far from what they got.
-    least = got if whole else got * int((sent.records["error"] == 0).sum()) / max(1, len(sent.records)) / 2
-    if read < least or (whole and read > got):
+    least = wrote if whole else wrote * good / max(1, calls) / 2
+    if read < least or (whole and read > wrote):
         yield (
-            f"the upstream sent {got:,} bytes of bodies, and the client reports {read:,}: "
+            f"the upstream sent {wrote:,} bytes of bodies, and the client reports {read:,}: "
             "read the whole body of each response, and return it as it came"
         )
-    size, request_of = body_size(workload), requests_of(workload, "")
-    lengths = (len(request_of(number).body or b"") for number in sent.numbers.tolist())
-    posted = sum(lengths) if size is None else size * len(sent.numbers)
+    request_of, size, every = requests_of(workload, ""), body_size(workload), sent.numbers.tolist()
+    posted = sum(len(request_of(number).body or b"") for number in every) if size is None else size * calls
     if whole and posted != use.request_body_bytes:
         yield (
             f"the upstream received {use.request_body_bytes:,} bytes of request bodies instead of {posted:,}: "
             "send the body of each request as it is"
         )
+    numbers, times = (every, 1) if varies(workload) else ([0], use.requests or 0)
 
+    def fits(change: Callable[[str], str]) -> bool:
+        targets = (request_of(number) for number in numbers)
+        return sum(digest_of(one.method, change(one.url)) for one in targets) * times == use.request_digest
 
-def _of_targets(sent: Samples, workload: Workload, use: ServerUse) -> Iterator[str]:
-    request_of = requests_of(workload, "")
-    numbers, times = (sent.numbers.tolist(), 1) if varies(workload) else ([0], use.requests or 0)
-
-    def fits(change: Callable[[Request], tuple[str, str]]) -> bool:
-        return sum(digest_of(*change(request_of(number))) for number in numbers) * times == use.request_digest
-
-    if fits(lambda one: (one.method, one.url)):
-        return
-    what = "with another path or query than the workload's"
-    if fits(lambda one: (one.method, one.url.partition("?")[0])):
-        what = "without the query"
-    for method in _METHODS:
-        if fits(lambda one, method=method: (method, one.url)):  # type: ignore[misc]
-            what = f"with the method {method}"
-    yield f"the upstream got requests {what}: send each request as it is, with its whole URL"
+    if not fits(str):
+        without = "without the query" if fits(lambda url: url.partition("?")[0]) else ""
+        what = without or "with another method, path or query than the workload's"
+        yield f"the upstream got requests {what}: send each request as it is, with its whole URL"
 
 
 def too_fast(sent: Samples, workload: Workload) -> str | None:
@@ -126,12 +114,12 @@ def too_fast(sent: Samples, workload: Workload) -> str | None:
     if delay is None:
         return None
     good = sent.only(sent.records["error"] == 0)
-    asked = np.fromiter(map(delay, good.numbers.tolist()), np.float64, len(good.numbers))
-    early = good.records["seconds"] < asked * (1 - _CLOCK_DRIFT) - _CLOCK_STEP
+    asked, seconds = seconds_of(delay, good.numbers.tolist()), good.records["seconds"]
+    early = seconds < asked * (1 - _CLOCK_DRIFT) - _CLOCK_STEP
     if not early.any():
         return None
     first = int(early.argmax())
     return (
         f"impossible times: {int(early.sum()):,} of {len(early):,} requests ended before their delay was over, the "
-        f"first after {units.time(float(good.records['seconds'][first]))} of {units.time(float(asked[first]))}"
+        f"first after {units.time(float(seconds[first]))} of {units.time(float(asked[first]))}"
     )

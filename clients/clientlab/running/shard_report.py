@@ -1,53 +1,31 @@
-"""The report of a shard, from its samples and the servers' counters, and the start on which all shards agree."""
+"""Trials that are divided among workers: the start on which the shards agree, their reports, and the whole trial.
+
+The lab pools the samples of all shards, so the trial is computed as one of this machine's processes: quantiles are
+never averaged, and nothing is rounded.
+"""
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
+from pydantic import ValidationError
 
-from clientlab.analysis.histogram import Floats
-from clientlab.analysis.latencies import SLICES
 from clientlab.measuring.measurement import START_AHEAD
-from clientlab.measuring.outcome import Measurement
-from clientlab.results.server_counters import ServerCounters
-from clientlab.results.shard import ShardLoad, ShardReport, ShardSlices, ShardTimes
+from clientlab.measuring.noise import most_disturbed
+from clientlab.measuring.outcome import Measurement, Outcome, summed
+from clientlab.results.server_counters import ServerCounters, first_of, last_of
 from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import ClockOffset
-from clientlab.running.open_load import KeptSchedule, kept_schedule
-from clientlab.running.quantiles import times_by_success, times_of
-from clientlab.running.request_figures import counts_of, overheads_of
-from clientlab.running.trial_result import Begun
-from clientlab.running.whole_load import progress_of, whole_load_of
+from clientlab.results.trial import ClockOffset, Trial
+from clientlab.running.trial_result import Begun, finished_trial
 from clientlab.samples.log_reader import Samples
-from clientlab.workload.link import unavoidable_of
 from clientlab.workload.shard_workload import ShardWorkload
-
-
-@dataclass(frozen=True)
-class LabClock:
-    """The lab's clock, as a process of this machine knows it: Unix seconds. `offset`: None where it is this machine's.
-
-    The system may set its clock during a trial; the difference to the monotonic clock is read once.
-    """
-
-    offset: ClockOffset | None = None
-    difference: float = field(default_factory=lambda: time.time() - time.perf_counter())
-
-    def at(self, moment: float) -> float:
-        """The lab's time of a moment of the monotonic clock."""
-        return moment + self.difference + (0.0 if self.offset is None else self.offset.seconds)
-
-    def monotonic(self, lab_time: float) -> float:
-        """The inverse of `at`."""
-        return lab_time - self.difference - (0.0 if self.offset is None else self.offset.seconds)
-
 
 _AHEAD_PER_SHARD = 0.01
 """Seconds that each shard adds to START_AHEAD, because all of them read their counters at once."""
@@ -56,108 +34,125 @@ _AHEAD_PER_SHARD = 0.01
 class AgreedStart:
     """The start of a shard on this host, on which all shards agree when each of them is ready.
 
-    `meet` waits for that, and returns the start by the lab's clock (Unix seconds) with that clock minus this machine's.
-    `shards`: all of the trial, which may share the cores of this machine while they prepare for the start.
+    `meet` waits for that, and returns the start by the lab's clock (Unix seconds) with that clock minus this machine's,
+    or None if it is this machine's. `shards`: all of the trial, which may share the cores of this machine.
     """
 
     def __init__(self, host: str, shards: int, meet: Callable[[], tuple[float, ClockOffset | None]]) -> None:
         self.host = host
         self._meet = meet
         self._ahead = START_AHEAD + _AHEAD_PER_SHARD * shards
-        self.clock = LabClock()
-        self.agreed = 0.0
+        self._agreed = self._lab_time = 0.0
+        self.offset: ClockOffset | None = None
 
     def meet(self) -> None:
         """Wait until all shards are ready: from then on, the servers have no warm-up to count."""
-        self.agreed, offset = self._meet()
-        self.clock = LabClock(offset)
+        self._agreed, self.offset = self._meet()
+        # The system may set its clock during a trial, so the difference to the monotonic clock is read once.
+        self._lab_time = time.time() - time.perf_counter() + (0.0 if self.offset is None else self.offset.seconds)
 
     def wait_almost(self) -> float:
         """Return shortly before the start, with its moment: the machine's counters are read then, without the wait."""
-        moment = self.clock.monotonic(self.agreed)
+        moment = self._agreed - self._lab_time
         time.sleep(max(0.0, moment - self._ahead - time.perf_counter()))
         return moment
+
+    def lab_time(self, moment: float) -> float:
+        """Return the lab's time of a moment of the monotonic clock."""
+        return moment + self._lab_time
 
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """Equal in all containers of a machine, and new at each start of it (random(4))."""
 
 
-def report_of(
-    begun: Begun, share: ShardWorkload, measurement: Measurement, readings: Sequence[ServerCounters], at: AgreedStart
-) -> ShardReport:
-    """The report. `begun`: a trial that does the share alone. Raises ValidationError for impossible figures."""
-    outcome, found = measurement.outcome, measurement.samples
-    before, after = readings
-    kept, unavoidable = kept_schedule(found, share), unavoidable_of(share, begun.planned.link)
-    sent, timed = (found, found) if kept is None else (kept.sent, kept.from_planned)
-    moments, counts = found.records["start"] + found.records["seconds"], counts_of(found, sent, share)
-    return ShardReport(
-        index=share.index,
-        planned=begun.planned,
-        started=begun.started,
-        host=at.host,
-        machine=machine_id(),
-        cores=cpu_usable(),
-        machine_cores=os.cpu_count() or 1,
-        clock=at.clock.offset,
-        outcome=replace(outcome, began=at.clock.at(outcome.began)),
-        counts=counts,
-        latency=times_of(*times_by_success(timed.records)),
-        overhead=None if unavoidable is None else _overhead(sent, unavoidable),
-        load=None if kept is None else _load(kept),
-        loaded=whole_load_of(measurement, share),
-        slices=_slices(at.clock.at(0.0) - at.agreed + moments, found, kept, at),
-        before=before,
-        after=after,
-    )
-
-
 def machine_id() -> str:
-    """Equal for all workers of one machine. Where the system has no such id, its name."""
+    """Return an id that all workers of one machine share, or its name if the system has no such id."""
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
         return platform.node()[:100]
 
 
-def _overhead(sent: Samples, unavoidable: Callable[[int], float]) -> ShardTimes:
-    """The times that a client could have saved. Below 0, where the clocks of two processes differ, they count as 0."""
-    answered, failed = overheads_of(sent, unavoidable)
-    return times_of(np.maximum(answered, 0.0), np.maximum(failed, 0.0))
+@dataclass(frozen=True)
+class ShardReport:
+    """What a worker measured of its shard. Moments are by the lab's clock, in Unix seconds."""
+
+    index: int
+    host: str
+    clock: ClockOffset | None
+    outcome: Outcome
+    samples: Samples
+    before: ServerCounters
+    after: ServerCounters
+    machine: str = field(default_factory=machine_id)
+    cores: float = field(default_factory=cpu_usable)  # that the shard may use
+    machine_cores: int = field(default_factory=lambda: os.cpu_count() or 1)
 
 
-def _load(kept: KeptSchedule) -> ShardLoad:
-    return ShardLoad(
-        counts=kept.counts(),
-        lateness=times_of(kept.late[~kept.dropped], kept.late[kept.dropped]),
-        sent=times_of(*times_by_success(kept.sent.records)),
-    )
+def report_of(
+    share: ShardWorkload, measurement: Measurement, before: ServerCounters, after: ServerCounters, at: AgreedStart
+) -> ShardReport:
+    """Return the report of a share, whose requests get their numbers in the whole trial."""
+    outcome, found = measurement.outcome, measurement.samples
+    records = found.records.copy()
+    records["start"] += at.lab_time(0.0)
+    began = at.lab_time(found.schedule_began) if found.schedule_began else 0.0
+    whole = replace(found, records=records, numbers=share.index + found.numbers * share.of, schedule_began=began)
+    ours = replace(outcome, began=at.lab_time(outcome.began))
+    return ShardReport(share.index, at.host, at.offset, ours, whole, before, after)
 
 
-def _slices(ended: Floats, found: Samples, kept: KeptSchedule | None, at: AgreedStart) -> ShardSlices:
-    """Counts in slices from the agreed start on. `ended`: seconds after it, of each request."""
-    span = max(float(ended.max(initial=0.0)), 2.0**-40)
-    exponent = math.ceil(math.log2(span / SLICES))
-    if span / 2.0**exponent >= SLICES:  # the last request would be alone behind the last slice
-        exponent += 1
+def merged_trial(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
+    """Return the trial whose shards have all reported, in any order.
 
-    def counts(moments: Floats) -> tuple[int, ...]:
-        indices = np.clip(np.floor(moments / 2.0**exponent), 0, SLICES - 1).astype(np.int64)
-        return tuple(np.bincount(indices, minlength=SLICES).tolist())
+    It has failed if a figure is impossible, or if a worker's clock was so wrong that its shard seems to have begun long
+    before or after the others.
+    """
+    reports = sorted(reports, key=attrgetter("index"))
+    outcomes = [one.outcome for one in reports]
+    began = [one.began for one in outcomes]
+    apart = max(began) - min(began)
+    if begun.deadline_seconds is not None and apart > begun.deadline_seconds:
+        why = f"the shards began {apart:,.0f} s apart, and the trial ends after {begun.deadline_seconds:,.0f} s"
+        return begun.ended("failed", why)
+    # The busiest machine limits the trial. To each shard, the others on its machine are other programs.
+    outcome = replace(summed(outcomes), disturbance=most_disturbed([one.disturbance for one in outcomes]))
+    measurement = Measurement(outcome, _pooled([one.samples for one in reports]), by_shard=tuple(outcomes))
+    servers = last_of([one.after for one in reports]).since(first_of([one.before for one in reports]))
+    try:
+        trial = finished_trial(begun, measurement, servers, usable=_cores(reports))
+    except ValidationError as error:
+        return begun.impossible(error)
+    shards = [
+        shard.model_copy(update={"host": report.host, "clock": report.clock})
+        for shard, report in zip(trial.by_shard, reports, strict=True)
+    ]
+    return trial.model_copy(update={"by_shard": shards})
 
-    of_load: dict[str, tuple[int, ...]] = {}
-    done: tuple[float, ...] = ()
-    if kept is None:
-        edges = [2.0**exponent * index for index in range(1, SLICES)]
-        progress = progress_of(ended - found.records["seconds"], ended, edges)
-        done = tuple(np.diff(progress, prepend=0.0, append=float(len(ended))).tolist())
-    else:
-        planned, starts = (at.clock.at(0.0) - at.agreed + moments for moments in (kept.planned, found.records["start"]))
-        of_load = {
-            "planned": counts(planned),
-            "sent": counts(starts[~kept.dropped]),
-            "dropped": counts(starts[kept.dropped]),
-        }
-    failed = found.records["error"] != 0
-    return ShardSlices(exponent=exponent, ended=counts(ended), failed=counts(ended[failed]), done=done, **of_load)
+
+def _pooled(parts: Sequence[Samples]) -> Samples:
+    """Return the samples of all shards. Each shard has its own codes for errors that have no kind of the lab's."""
+    kinds = dict.fromkeys(kind for part in parts for kind in part.kinds.values())
+    codes = {kind: code for code, kind in enumerate(kinds, start=1)}
+    every = []
+    for part in parts:
+        records, places = part.records.copy(), np.zeros(256, np.uint8)
+        for code, kind in part.kinds.items():
+            places[code] = codes[kind]
+        records["error"] = places[records["error"]]
+        every.append(records)
+    records, numbers = np.concatenate(every), np.concatenate([part.numbers for part in parts])
+    order = np.argsort(records["start"], kind="stable")
+    examples = {kind: text for part in parts for kind, text in part.examples.items()}
+    began = min(part.schedule_began for part in parts)
+    pooled = Samples(records[order], numbers[order], {}, examples, {code: kind for kind, code in codes.items()}, began)
+    return pooled.only(np.ones(len(order), bool))  # counts the errors
+
+
+def _cores(reports: Sequence[ShardReport]) -> float:
+    """Return the cores that the clients may use: those of their control groups, and no more than each machine has."""
+    machines: dict[str, list[ShardReport]] = {}
+    for report in reports:
+        machines.setdefault(report.machine, []).append(report)
+    return sum(min(sum(one.cores for one in there), there[0].machine_cores) for there in machines.values())

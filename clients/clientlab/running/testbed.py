@@ -13,25 +13,22 @@ class Testbed(Protocol):
     """The servers that a trial runs against. Upstream and route are the names that the experiment has for them."""
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it is running. Raises IncompleteRun where it does not start.
-
-        Raises ServerLost where a server that the lab did not start does not answer.
-        """
+        """Start that upstream unless it runs. Raise IncompleteRun, or ServerLost if somebody else starts it."""
 
     def base_url(self, upstream: str, route: str) -> str:
-        """Scheme, host and port."""
+        """Return scheme, host and port."""
 
     def address(self, upstream: str, route: str) -> PeerAddress:
-        """Which connections are connections to it."""
+        """Return which connections are connections to it."""
 
     def ca_file(self, upstream: str, route: str) -> str | None:
-        """The PEM file of the CA that clients have to trust; None for each library's own trust store."""
+        """Return the PEM file of the CA that clients have to trust, or None for each library's own trust store."""
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
-        """The counters now. Raises ServerLost where a server has ended or does not answer."""
+        """Return the counters now. Raise ServerLost if a server has ended or does not answer."""
 
     def check(self) -> None:
-        """Raises ServerLost where a server of this machine has ended, or is frozen."""
+        """Raise ServerLost if a server of this machine has ended, or is frozen."""
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
-        """Why a health check of that upstream by that route fails now; None where it is answered."""
+        """Return why a health check of that upstream by that route fails now, or None if it is answered."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 
 from clientlab.measuring.trial_handle import TrialFailed
 from clientlab.results.trial import PlannedTrial
@@ -21,19 +20,16 @@ FLOOR_SECONDS = 300.0
 _SHARE_OF_TIMEOUT = 0.1
 """A request that keeps the workload's timeout may on average take this share of it."""
 
-
 _ROUND_TRIPS = 4
 """Of a request on a new connection: those of TCP, of TLS 1.2 (two), and its own."""
 
 
 def deadline_of(workload: Workload, in_flight: int, link: Link | None = None) -> float:
-    """Seconds from the start of its process after which a trial has failed: the workload's own, or a default.
+    """Return the seconds from the start of its process after which a trial fails: the workload's own, or a default.
 
-    `in_flight`: requests in flight at once. The default is the sum of 5 minutes, twice the timeout, the duration, and
-    for each request, those of the warm-up included, its mean delay, four round trips of the link, and a tenth of the
-    timeout, the latter divided by the requests in flight. Delays and round trips are not divided: an upstream may serve
-    one request after the other. The duration of
-    an open load is that of its schedule, and of the time by which its last request may be late.
+    The default is the sum of 5 minutes, twice the timeout, the duration, and for each request, those of the warm-up
+    included, its mean delay, four round trips of the link, and a tenth of the timeout. Only the latter is divided by
+    the requests in flight: an upstream may serve one request after the other.
     """
     if workload.deadline is not None:
         return workload.deadline
@@ -47,10 +43,7 @@ def deadline_of(workload: Workload, in_flight: int, link: Link | None = None) ->
 
 
 LOOK_SECONDS = 2.0
-"""To look at five processes of servers takes 0.2 ms of CPU time beside the trial, on two cores with Linux.
-
-Where the kernel does not list the children of a process, psutil reads all processes of the machine: 2.2 ms of 130.
-"""
+"""To look at five processes of servers takes 0.2 ms of CPU time beside the trial, on two cores with Linux."""
 
 FAILURES_IN_A_ROW = 5
 """So many failed requests, without a success between them, call for a health check."""
@@ -69,20 +62,11 @@ class TrialWatch:
         self._looked = time.monotonic()
         self._asked = -math.inf
         self._trouble: str | None = None
-        self._warms_up = True
-
-    def before(self, start: Callable[[], float | None]) -> Callable[[], float | None]:
-        """Return `start`, which is called when the warm-up is over, so that it also ends that phase of the progress."""
-
-        def end_warm_up() -> float | None:
-            self._warms_up = False
-            return start()
-
-        return end_warm_up
+        self.warms_up = True
 
     def progress(self, finished: int) -> None:
-        """Look at the servers' processes. `finished`: requests so far. Raises ServerLost."""
-        self._progressed(None if self._warms_up else finished)
+        """Look at the servers' processes. `finished`: requests so far. Raise ServerLost."""
+        self._progressed(None if self.warms_up else finished)
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._testbed.check()
             self._looked = time.monotonic()
@@ -90,16 +74,13 @@ class TrialWatch:
     def failures(self, in_a_row: int) -> None:
         """Make a health check while requests fail. `in_a_row`: failed requests since the last success.
 
-        Raises ServerLost, and TrialFailed where a health check failed and no request succeeded since. A server that
-        answers with errors is measured to the end.
+        Raise ServerLost, and TrialFailed if a health check failed and no request succeeded since. A server that answers
+        with errors is measured to the end.
         """
         if in_a_row < FAILURES_IN_A_ROW:
             self._trouble = None
         elif self._trouble is not None:
-            raise TrialFailed(
-                f"ended after {in_a_row:,} failed requests in a row ({FAILURES_IN_A_ROW} are enough while the health "
-                f"check fails, too): {self._trouble}"
-            )
+            raise TrialFailed(f"ended after {in_a_row:,} failed requests in a row: {self._trouble}")
         elif time.monotonic() - self._asked > LOOK_SECONDS:
             self._testbed.check()  # a server that is gone is started again, and the trial measured once more
             self._trouble = self._testbed.trouble(*self._target)

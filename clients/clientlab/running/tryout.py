@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from clientlab import strategies
 from clientlab.errors import ERROR_OTHER, LabError
@@ -21,16 +20,11 @@ from clientlab.results.plan import Arm, Plan
 from clientlab.running.testbed import Testbed
 from clientlab.workload.workload import Workload
 
-_ALONE: dict[str, Any] = {
-    "delay": None, "requests": 1, "duration": None, "rate": None, "stages": None, "arrivals": "uniform",
-    "max_late": None, "concurrency": 1, "shards": 1, "connections": "cold", "warmup": 1,
-}  # fmt: skip
-
 
 def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Interpreter]) -> None:
     """Send two requests with each function of the plan, in each of its environments.
 
-    Raises LabError for a function that returns no response, or raises what is no error of a connection.
+    Raise LabError for a function that returns no response, or raises what is no error of a connection.
     """
     tried = set[tuple[str, str | None]]()
     for arm in plan.arms:
@@ -42,13 +36,16 @@ def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Inter
 
 
 def _try(arm: Arm, given: Workload, testbed: Testbed, python: Interpreter) -> None:
-    strategy, where = strategies.find(arm.strategy), (arm.upstream, arm.route)
-    workload = replace(given, **_ALONE)
+    where = arm.upstream, arm.route
+    alone = replace(
+        given, delay=None, requests=1, duration=None, rate=None, stages=None, arrivals="uniform", max_late=None,
+        concurrency=1, shards=1, connections="cold", warmup=1,
+    )  # fmt: skip
     testbed.serve(arm.upstream)
     with tempfile.TemporaryDirectory() as folder:
         context = TrialContext(
-            strategies.find(strategy.client), workload, testbed.base_url(*where), str(Path(folder) / "trial"),
-            testbed.address(*where), testbed.ca_file(*where),
+            strategies.find(strategies.find(arm.strategy).client), alone, testbed.base_url(*where),
+            str(Path(folder) / "trial"), testbed.address(*where), testbed.ca_file(*where),
         )  # fmt: skip
         try:
             found = measure(context, interpreter=python)

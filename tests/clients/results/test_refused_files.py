@@ -8,19 +8,14 @@ import json
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.results.plan import Claim
 from clientlab.results.store import read_run
 from clients.documents import a_run, a_trial
-
-CLAIM = Claim(name="faster", text="a is faster", kind="less", a="a", b="b")
-
 
 PLAIN = a_run(a_trial("urllib3")).model_dump_json().encode()
 PACKED = gzip.compress(PLAIN, mtime=0)
 
 
 def changed(**changes) -> bytes:
-    """A run file with other values at its top."""
     return json.dumps(json.loads(PLAIN) | changes).encode()
 
 
@@ -31,7 +26,7 @@ def changed(**changes) -> bytes:
         (PACKED[:-100], "Compressed file ended"),
         (PACKED[:-8] + bytes(8), "CRC"),
         (b"PNG\x00", "not a whole JSON document"),
-        (b"{}", "format None"),
+        (b"{}", "format"),
         (changed(format=2), "format 2"),
         (changed(experiment={}), "experiment.name"),
         (changed(trials=[{"strategy": "x"}]), r"trials.0.arm"),
@@ -42,7 +37,6 @@ def changed(**changes) -> bytes:
          "empty trial", "status", "unknown arm"],
 )  # fmt: skip
 def test_a_file_that_is_no_run_of_this_version_is_refused(content, says, tmp_path):
-    """One line that names the file and what is wrong with it."""
     file = tmp_path / "run.json"
     file.write_bytes(content)
     with pytest.raises(LabError, match=says) as caught:
@@ -51,7 +45,6 @@ def test_a_file_that_is_no_run_of_this_version_is_refused(content, says, tmp_pat
 
 
 def test_a_run_file_may_be_packed_by_gzip(tmp_path):
-    """It is the same run, whatever the file is called."""
     for name in ("run.json.gz", "run.json"):
         (tmp_path / name).write_bytes(PACKED)
         assert read_run(tmp_path / name) == a_run(a_trial("urllib3"))

@@ -10,27 +10,22 @@ import subprocess
 import pytest
 
 from clientlab.results import machine
-from clientlab.results.surroundings import cpu_usable, surroundings
+from clientlab.results.surroundings import surroundings
 
 
 @pytest.mark.real
 def test_surroundings_are_those_of_this_machine():
-    """As the system tells them elsewhere."""
     here = surroundings(["urllib3"], {"flask": "gunicorn"})
     assert (here.host, here.kernel, here.architecture) == (platform.node(), platform.release(), platform.machine())
     assert here.python.endswith(platform.python_version())
-    assert here.cpu_count == os.cpu_count()
-    assert 0 < here.cpu_usable <= here.cpu_count
+    assert 0 < here.cpu_usable <= here.cpu_count == os.cpu_count()
     assert here.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert here.open_files_limit == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    assert here.load_average >= 0
     assert here.programs == {"flask": "gunicorn"}
     assert here.cpu_model
-    assert here.clock.endswith(" s")
 
 
 def test_a_governor_smt_and_a_hypervisor_are_read_where_the_system_shows_them(tmp_path):
-    """Governors that differ are all named. Where nothing is shown, all is unknown."""
     assert (machine.cpu_governor(tmp_path), machine.smt(tmp_path), machine.virtualization(tmp_path)) == (None,) * 3
     files = {
         "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
@@ -47,15 +42,10 @@ def test_a_governor_smt_and_a_hypervisor_are_read_where_the_system_shows_them(tm
     assert machine.virtualization(tmp_path) == "virtual machine (QEMU)"
     (tmp_path / ".dockerenv").touch()
     assert machine.virtualization(tmp_path) == "virtual machine (QEMU), container"
-    (tmp_path / ".dockerenv").unlink()
-    (tmp_path / "proc/cpuinfo").write_text("flags : fpu sse\n")
-    assert machine.virtualization(tmp_path) == "none"
 
 
 @pytest.mark.real
 def test_the_labs_commit_is_that_of_its_clone(tmp_path):
-    """A word says that code differs from it; it is unknown if the lab is no clone."""
-
     def git(*arguments):
         who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", "-C", str(tmp_path), *who, *arguments], check=True, capture_output=True)
@@ -73,14 +63,3 @@ def test_the_labs_commit_is_that_of_its_clone(tmp_path):
     (tmp_path / "clients" / "b").write_text("2")
     assert machine.lab_commit(tmp_path).endswith(", changed")
     assert machine.changed_code(tmp_path) == ["?? clients/b"]
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity is Linux'")
-def test_usable_cores_follow_the_affinity():
-    """A process pinned to one core has one."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})
-    try:
-        assert cpu_usable() <= 1
-    finally:
-        os.sched_setaffinity(0, before)

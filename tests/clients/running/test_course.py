@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import signal
-
-import pytest
-
-from clientlab.errors import IncompleteRun
-from clientlab.results.store import Store
 from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost, execute, resumed
 from clients.documents import SURROUNDINGS
-from clients.running.test_execute import NAME, Recorder, planned
-
-
-@pytest.fixture
-def store(tmp_path):
-    """A results folder in which the run has its place."""
-    made = Store(tmp_path)
-    made.claim(NAME)
-    return made
+from clients.running.runs import NAME, Recorder, planned
 
 
 def done(planned: PlannedTrial) -> Trial:
@@ -51,34 +36,6 @@ def test_the_run_is_saved_after_every_trial(store):
     assert [event[0] for event in recorder.events[1:]] == ["start", "end"] * 4
 
 
-@pytest.mark.usefixtures("terminal_signals")
-def test_a_run_that_is_interrupted_between_two_trials_is_incomplete(store):
-    """It is not left as running, and no trial is lost: the clock, which is read between two trials, interrupts it."""
-    readings = iter((0.0, signal.SIGINT))
-
-    def clock() -> float:
-        reading = next(readings)
-        return signal.raise_signal(reading) or 0.0 if reading else reading
-
-    with pytest.raises(IncompleteRun, match="between two trials"):
-        execute(planned("http.client", "urllib3"), measured, store, Recorder(), clock)
-    run = store.read(NAME)
-    assert (run.status, [trial.status for trial in run.trials]) == ("incomplete", ["done", "done"])
-
-
-def test_a_run_that_cannot_be_saved_ends_and_keeps_its_last_save(store):
-    """The journal goes while the second trial is measured: the error names it, and the run file has both trials."""
-
-    def remove(trial) -> None:
-        if trial.order == 1:
-            (store.folder / NAME / "trials.jsonl").unlink()
-            (store.folder / NAME / "trials.jsonl").mkdir()
-
-    with pytest.raises(IncompleteRun, match=r"trials.jsonl"):
-        execute(planned("http.client", rounds=3), measured, store, Recorder(at_start=remove))
-    assert [trial["order"] for trial in json.loads((store.folder / NAME / "run.json").read_text())["trials"]] == [0, 1]
-
-
 def test_a_lost_trial_is_given_once_more_at_the_end(store):
     """Once only: a trial that is lost again leaves the run incomplete."""
 
@@ -94,9 +51,6 @@ def test_a_lost_trial_is_given_once_more_at_the_end(store):
         (run.trials[k].arm, run.trials[k].round) for k in (0, 2)
     ]
     assert run.status == "incomplete"
-    made_good = run.model_copy(update={"trials": run.trials[:5], "status": "running"})
-    again = execute(made_good, lambda planned, *_: done(planned), store, Recorder())
-    assert (again.status, len(again.trials)) == ("done", 6)
 
 
 def test_a_run_that_is_resumed_measures_again_what_failed_or_was_lost(store):

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.measuring.trial_handle import TrialFailed
-from clientlab.running import trial_watch
 from clientlab.running.due import seconds_of
 from clientlab.running.trial_watch import FAILURES_IN_A_ROW, TrialWatch, deadline_of
 from clientlab.workload.delays import Delay
+from clientlab.workload.link import Link
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 
 
 @pytest.mark.parametrize(
-    ("workload", "in_flight", "seconds"),
+    ("workload", "in_flight", "link", "seconds"),
     [
-        (Workload(requests=300), 30, 300 + 60 + 310 * 3 / 30),
-        (Workload(requests=1000, delay=Delay.parse("140ms")), 100, 300 + 60 + 1010 * (0.14 + 0.03)),
-        (Workload(duration=600.0), 10, 300 + 60 + 600 + 10 * 0.3),
-        (Workload(requests=300, deadline=7.5), 1, 7.5),
+        (Workload(requests=300), 30, None, 300 + 60 + 310 * 3 / 30),
+        (Workload(requests=300), 30, Link(0.1), 300 + 60 + 310 * (3 / 30 + 4 * 0.1)),
+        (Workload(requests=1000, delay=Delay.parse("140ms")), 100, None, 300 + 60 + 1010 * (0.14 + 0.03)),
+        (Workload(duration=600.0), 10, None, 300 + 60 + 600 + 10 * 0.3),
+        (Workload(requests=300, deadline=7.5), 1, None, 7.5),
     ],
 )
-def test_the_deadline_follows_from_the_plan(workload, in_flight, seconds):
-    """300 requests that all time out would take 2.5 hours one after the other; the deadline is 21 minutes."""
-    assert deadline_of(workload, in_flight) == pytest.approx(seconds)
+def test_the_deadline_follows_from_the_plan(workload, in_flight, link, seconds):
+    """300 requests that all time out would take 2.5 hours one after the other; the deadline is 21 minutes.
+
+    Behind a link, each request may take four round trips: of TCP, of TLS 1.2, and its own.
+    """
+    assert deadline_of(workload, in_flight, link) == pytest.approx(seconds)
 
 
 def test_no_bundled_experiment_is_near_its_deadlines():
@@ -46,10 +48,7 @@ def test_no_bundled_experiment_is_near_its_deadlines():
 class FakeServers:
     """Servers whose health check fails while `broken`."""
 
-    def __init__(self) -> None:
-        self.broken = True
-        self.lost = False
-        self.asked = 0
+    broken, lost, asked = True, False, 0
 
     def check(self) -> None:
         if self.lost:
@@ -60,48 +59,32 @@ class FakeServers:
         return "no answer" if self.broken else None
 
 
-@pytest.fixture
-def servers():
-    return FakeServers()
+def watching(**servers) -> tuple[FakeServers, TrialWatch]:
+    """Servers, and a watch over them."""
+    watched = FakeServers()
+    vars(watched).update(servers)
+    return watched, TrialWatch(watched, a_planned_trial(), Workload(), lambda _: None)
 
 
-@pytest.fixture
-def watch(servers):
-    """A watch over these servers."""
-    return TrialWatch(servers, a_planned_trial(), Workload(), lambda _: None)
-
-
-def test_a_failed_health_check_ends_a_trial_whose_requests_go_on_failing(servers, watch):
-    """Not before five failures in a row, and not before another look."""
+def test_a_failed_health_check_ends_a_trial_whose_requests_go_on_failing():
+    """Not before five failures in a row, and not before another look. A success lets the trial go on."""
+    servers, watch = watching()
     watch.failures(FAILURES_IN_A_ROW - 1)
     assert servers.asked == 0
+    for in_a_row in (5, 0, 3, 9):
+        watch.failures(in_a_row)
+    assert servers.asked == 1  # the last one was a moment ago
+    servers, watch = watching()
     watch.failures(5)
     with pytest.raises(TrialFailed, match="no answer"):
         watch.failures(1200)
 
 
-def test_a_success_behind_the_health_check_lets_the_trial_go_on(servers, watch):
-    """The next failures call for another one."""
-    watch.failures(5)
-    watch.failures(0)
-    watch.failures(3)
-    watch.failures(9)
-    assert servers.asked == 1  # the last one was a moment ago
-
-
-def test_health_checks_are_seldom_and_a_sound_server_is_left_alone(servers, watch, monkeypatch):
-    """A server that passes its health checks is not restarted, however long requests fail."""
-    servers.broken = False
+def test_a_sound_server_is_left_alone_and_one_that_is_gone_is_lost():
+    """However long requests fail. A lost one is started again, and its trial is measured once more."""
+    servers, watch = watching(broken=False)
     for failed in range(5, 50):
         watch.failures(failed)
     assert servers.asked == 1
-    monkeypatch.setattr(trial_watch, "LOOK_SECONDS", -math.inf)
-    watch.failures(50)
-    assert servers.asked == 2
-
-
-def test_a_server_that_is_gone_is_lost_and_not_failed(servers, watch):
-    """The testbed starts it again, and the trial is measured once more."""
-    servers.lost = True
     with pytest.raises(ServerLost):
-        watch.failures(5)
+        watching(lost=True)[1].failures(5)

@@ -50,7 +50,7 @@ def test_a_frozen_server_shows_in_the_latency_from_the_planned_start():
     """200 of 2,000 requests fall into the freeze, so p99 is what a tenth of them exceed: 0.9 s of it is left."""
     found = frozen(10)
     figures = found.figures(BEGAN, 10.0)
-    moved = found.from_planned.records
+    moved = found.from_planned
     assert np.quantile(moved["seconds"], 0.99) == pytest.approx(0.9, rel=0.05)
     assert figures.sent_seconds.p99 < 0.01
     assert figures.lateness_seconds.p99 == pytest.approx(0.85, rel=0.05)  # ten of them were in flight already
@@ -59,24 +59,13 @@ def test_a_frozen_server_shows_in_the_latency_from_the_planned_start():
     assert figures.achieved_per_second == figures.planned_per_second == 200
 
 
-def test_with_a_place_for_each_request_both_latencies_agree():
-    """If no request waits before it is sent, corrected and uncorrected latency are equal."""
-    figures = frozen(400).figures(BEGAN, 10.0)
-    assert figures.sent_seconds.p99 == pytest.approx(0.9, rel=0.02)
-    assert figures.lateness_seconds.max < 1e-5
-    assert figures.most_backlog == 1
-    assert figures.most_in_flight == pytest.approx(200, abs=1)
-
-
 def test_a_strategy_that_is_too_slow_achieves_what_it_sends_until_its_last_request():
     """100 requests planned in 1 s, sent in 2 s: half the rate, and half of them wait when the plan ends."""
     figures = kept(records(np.arange(100) / 50, 0.02), 100, 1.0).figures(BEGAN, 2.0)
-    assert figures.planned_per_second == 100
-    assert figures.achieved_per_second == pytest.approx(100 / 1.98)
+    assert (figures.planned_per_second, figures.achieved_per_second) == pytest.approx((100, 100 / 1.98))
     assert figures.most_backlog == pytest.approx(50, abs=1)
     rows = figures.over_time
     assert [row.at for row in rows] == pytest.approx(np.arange(60) / 30)
-    assert sum(row.planned for row in rows[:15]) == 51
     assert sum(row.planned for row in rows[:30]) == sum(row.sent for row in rows) == 100
     assert [rows[slice_].backlog for slice_ in (14, 29, 44, 59)] == [25, 49, 24, 0]
 
@@ -88,13 +77,11 @@ def test_a_dropped_request_is_at_least_as_late_as_it_was_then():
     dropped = np.arange(100) >= 90
     found = records(starts, np.where(dropped, 0.0, 0.01), dropped * ERROR_CODES[DROPPED])
     figures = kept(found, 100, 1.0).figures(BEGAN, 1.5)
-    assert figures.dropped == 10
-    assert figures.achieved_per_second == 90
+    assert (figures.dropped, figures.achieved_per_second) == (10, 90)
     assert figures.sent_seconds.max == pytest.approx(0.01)
-    assert figures.lateness_seconds.p50 == pytest.approx(0.0, abs=1e-9)
-    assert figures.lateness_seconds.p99 == pytest.approx(0.5)
-    assert "p99" in figures.lateness_seconds.at_least
-    assert "p50" not in figures.lateness_seconds.at_least
+    late = figures.lateness_seconds
+    assert (late.p50, late.p99) == (pytest.approx(0.0, abs=1e-9), pytest.approx(0.5))
+    assert ("p50" in late.at_least, "p99" in late.at_least) == (False, True)
 
 
 def test_the_most_requests_in_flight_and_the_largest_backlog_are_those_of_a_moment():

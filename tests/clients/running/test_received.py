@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clientlab.measuring.connections import PeerAddress
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.running.received import difference, digest_of, too_fast
 from clientlab.running.trial_runner import TrialRunner
@@ -15,6 +14,7 @@ from clientlab.testbeds.scrape import Endpoint, upstream_use
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
+from clients.fake_testbed import FakeTestbed
 from mockupstream.ledger import digest_of as digest_of_upstream
 from running import development
 
@@ -40,12 +40,10 @@ def send(url, method="GET", body=None, timeout=10):
 def honest(url): return send(url)
 def drops_query(url): return send(url.partition("?")[0])
 def adds_query(url): return send(url + f"&nonce={next(calls)}")
-def shorter_delay(url): return send(url.replace("delay=0.02", "delay=0.01"))
 def asks_head(url): return send(url, "HEAD")
 def sends_body(url): return send(url, body=b"hello")
 def reads_nothing(url): return send(url)[0], b""
 def constant_status(url): return 200, send(url)[1]
-def never_sends(url): return 200, b"x" * 50
 def caches(url):
     if url not in answers:
         answers[url] = send(url)
@@ -53,64 +51,35 @@ def caches(url):
 def retries(url):
     answer = send(url)
     return answer if answer[0] < 500 else send(url)
-def follows_redirects(url):
-    status, body = send(url)
-    return send(url.replace("status=302&", "")) if status == 302 else (status, body)
 def hides_timeouts(url):
     try:
         return send(url, timeout=0.005)
     except TimeoutError:
         return 200, b"x" * 50
-def leaves_response(url):
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.netloc)
-    connection.request("GET", parts.path + "?" + parts.query)
-    return 200, b"x" * 50
 """
 
 CASES = {
     "drops_query": "without the query",
-    "adds_query": "another path or query",
-    "shorter_delay": "another path or query",
-    "asks_head": "the method HEAD",
+    "adds_query": "another method, path or query",
+    "asks_head": "another method",
     "sends_body": "bytes of request bodies",
     "reads_nothing": "bytes of bodies",
     "constant_status": "error status",
-    "never_sends": "keep no answers",
     "caches": "keep no answers",
     "retries": "the client retries",
-    "follows_redirects": "the client retries",
     "hides_timeouts": "impossible times|keep no answers",
-    "leaves_response": "impossible times|keep no answers",
 }
-PATHS = dict.fromkeys(("constant_status", "retries"), "/bytes/50?status=503") | {
-    "follows_redirects": "/bytes/50?status=302&seed=1"
-}
+PATHS = dict.fromkeys(("constant_status", "retries"), "/bytes/50?status=503")
 
 
-class OneUpstream:
+class OneUpstream(FakeTestbed):
     """A testbed with one upstream, which runs."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
-
-    def serve(self, upstream: str) -> None:
-        """It runs."""
-
     def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002
-        return f"http://127.0.0.1:{self.port}"
-
-    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002
-        return PeerAddress(self.port)
-
-    def ca_file(self, upstream: str, route: str) -> None:
-        """It has no TLS."""
-
-    def check(self) -> None:
-        """It lives."""
+        return f"http://127.0.0.1:{self.server.port}"
 
     def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
-        return ServerCounters(upstream=upstream_use(Endpoint("127.0.0.1", self.port)))
+        return ServerCounters(upstream=upstream_use(Endpoint("127.0.0.1", self.server.port)))
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +88,7 @@ def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("functions")
     (folder / "mine.py").write_text(FUNCTIONS)
     with development("aiohttp") as server:
-        runner = TrialRunner(OneUpstream(server.port))
+        runner = TrialRunner(OneUpstream(server))
 
         def measure(name: str):
             strategy = f"{folder / 'mine.py'}:{name}@threads"
@@ -171,12 +140,6 @@ def test_a_request_cannot_end_before_its_delay(seconds, error, early):
     """Beyond what two clocks differ by. A failed request can: its connection broke."""
     found = too_fast(samples([0.021, seconds], [0, error]), Workload(delay=Delay.parse("20ms")))
     assert (found is not None) == early
-
-
-def test_requests_of_others_are_those_that_the_upstream_held_before():
-    """Those that a client has abandoned at the end are its own: one that retries must not hide behind them."""
-    before, after = (ServerCounters(upstream=ServerUse(cpu_seconds=0.0, requests=n, in_flight=n)) for n in (0, 3))
-    assert (after.since(before).upstream.in_flight, after.since(after).upstream.in_flight) == (0, 3)
 
 
 @pytest.mark.parametrize(

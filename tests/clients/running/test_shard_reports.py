@@ -1,60 +1,77 @@
-"""The reports of shards: how their histograms are added, and which reports are refused."""
+"""The reports of shards on other machines, and the trial that they make."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
-from clientlab.results.shard import ShardReport
-from clientlab.results.trial import utc_now
-from clientlab.running.merged_shards import merged_trial
-from clientlab.running.quantiles import quantiles_of, quantiles_of_histograms, times_of
+from clientlab.measuring.outcome import Measurement, Outcome
+from clientlab.results.server_counters import ServerCounters
+from clientlab.results.trial import ClockOffset, utc_now
+from clientlab.running.quantiles import quantiles_of
+from clientlab.running.shard_report import AgreedStart, ShardReport, merged_trial, report_of
 from clientlab.running.trial_result import Begun
+from clientlab.samples.log_reader import RECORD, Samples
+from clientlab.workload.shard_workload import share_of
 from clientlab.workload.workload import Workload
-from clients.documents import a_planned_trial, a_shard_report
-
-
-@pytest.mark.parametrize("failed", [0, 40])
-def test_quantiles_of_added_histograms_are_those_of_the_pooled_times(failed):
-    """To the resolution of a histogram, a thousandth; mean and maximum exactly."""
-    parts = 9
-    draw = np.random.default_rng(parts)
-    answered, lost = draw.lognormal(-6, 1.2, 5000), draw.lognormal(-4, 1.0, failed)
-    times = [times_of(*(np.array_split(whole, parts)[place] for whole in (answered, lost))) for place in range(parts)]
-    found, pooled = quantiles_of_histograms(times), quantiles_of(answered, lost)
-    assert found.at_least == pooled.at_least
-    for name in ("p50", "p90", "p95", "p99", "p999"):
-        assert getattr(found, name) == pytest.approx(getattr(pooled, name), rel=1e-3)
-    assert (found.mean, found.max) == pytest.approx((pooled.mean, pooled.max))
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [{"wall_seconds": math.inf}, {"processes": -1}],
-)
-def test_a_report_with_an_impossible_measurement_is_refused(changed):
-    """Whatever a worker sends: it is checked before it is added to the other reports."""
-    document = a_shard_report(a_planned_trial(), 0, 1).model_dump(mode="json")
-    assert ShardReport.model_validate(document).outcome.wall_seconds == pytest.approx(0.004)
-    with pytest.raises(ValidationError, match=next(iter(changed))):
-        ShardReport.model_validate({**document, "outcome": document["outcome"] | changed})
-
+from clients.documents import a_planned_trial
 
 PLANNED = a_planned_trial("urllib3@threads").model_copy(update={"concurrency": 5})
 
 
-def test_shards_that_began_further_apart_than_the_trial_may_take_fail_it():
-    """One of them is fifty years off."""
-    reports = [a_shard_report(PLANNED, 0, 2), a_shard_report(PLANNED, 1, 2, began=1e8)]
-    trial = merged_trial(Begun(PLANNED, Workload(requests=8, shards=2), utc_now(), 30.0), reports)
-    assert trial.status == "failed"
+def a_report(
+    index: int, seconds: np.ndarray, *, shards: int = 2, began: float = 0.0, errors=None, kinds=None
+) -> ShardReport:
+    """The report of a shard whose clock is 50 s ahead of the lab's, and whose requests followed each other.
+
+    `began`: seconds after the agreed start, which is at 1.7e9 by the lab's clock.
+    """
+    start = AgreedStart(f"host-{index}", shards, lambda: (1.7e9, ClockOffset(seconds=-50.0, error_seconds=0.0)))
+    start.meet()
+    records = np.zeros(len(seconds), RECORD)
+    first = start.wait_almost() + began
+    records["seconds"], records["start"] = seconds, first + np.cumsum(seconds) - seconds
+    records["error"], records["bytes"], records["done"] = errors or 0, 21, 1
+    outcome = Outcome(
+        began=first, wall_seconds=max(1e-3, float(seconds.sum())), cpu_seconds=0.5, idle_rss_bytes=None,
+        peak_rss_bytes=40 << 20, connections_begun=1, connections_opened=1, connections_in_all=1, processes=1,
+    )  # fmt: skip
+    samples = Samples(records, np.arange(len(seconds)), {}, {}, kinds or {})
+    share = share_of(Workload(requests=1, shards=shards), index, PLANNED.concurrency)
+    return report_of(share, Measurement(outcome, samples), ServerCounters(), ServerCounters(), start)
+
+
+def merged(reports, requests: int):
+    """The trial of these reports."""
+    workload = Workload(requests=requests, shards=len(reports), concurrency=len(reports))
+    return merged_trial(Begun(PLANNED, workload, utc_now(), 30.0), reports)
+
+
+def test_the_samples_of_all_shards_are_pooled():
+    """Quantiles are exact, and an error keeps its kind, although each shard has its own code for it."""
+    draw = np.random.default_rng(9).lognormal(-6, 1.2, (2, 500))
+    first = a_report(0, draw[0], errors=[0] * 499 + [64], kinds={64: "other:Odd"})
+    second = a_report(1, draw[1], began=0.5, errors=[0] * 498 + [64, 65], kinds={64: "other:New", 65: "other:Odd"})
+    trial = merged([second, first], 1000)
+    assert (trial.status, trial.requests, trial.bytes_received) == ("done", 1000, 21_000)
+    assert trial.errors == {"other:Odd": 2, "other:New": 1}
+    answered, failed = np.concatenate([draw[0][:-1], draw[1][:-2]]), np.concatenate([draw[0][-1:], draw[1][-2:]])
+    assert trial.latency_seconds == quantiles_of(answered, failed)
+    assert [(shard.host, shard.requests, shard.concurrency) for shard in trial.by_shard] == [
+        ("host-0", 500, 3), ("host-1", 500, 2),
+    ]  # fmt: skip
+    assert [shard.began_seconds for shard in trial.by_shard] == pytest.approx([0.0, 0.5], abs=1e-5)
+
+
+def test_shards_that_end_apart_have_the_rate_of_the_time_in_which_all_sent():
+    """5,000 requests in 5 s and 5,000 in 20 s were 1,250/s together, and not 500/s."""
+    trial = merged([a_report(0, np.full(5000, 1e-3)), a_report(1, np.full(5000, 4e-3))], 10_000)
+    assert trial.status == "done", trial.reason
+    assert trial.requests_per_second == pytest.approx(1250, rel=0.02)
+    assert (trial.wall_seconds, trial.tail_seconds) == (pytest.approx(20.0), pytest.approx(15.0))
 
 
 def test_a_shard_that_lacks_requests_fails_the_trial():
     """The report adds up; the trial as a whole lacks a request."""
-    reports = [a_shard_report(PLANNED, 0, 2), a_shard_report(PLANNED, 1, 2, requests=3)]
-    trial = merged_trial(Begun(PLANNED, Workload(requests=8, shards=2), utc_now(), 30.0), reports)
+    trial = merged([a_report(0, np.full(4, 1e-3)), a_report(1, np.full(3, 1e-3))], 8)
     assert (trial.status, trial.reason) == ("failed", "7 of 8 requests were finished; shard 2: 3 of 4")

@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from clientlab.analysis.histogram import decoded
 from clientlab.conformance.server import counting_server, ok
 from clientlab.measuring.context import CONTEXT_FILE
-from clientlab.results.trial import PlannedTrial
-from clientlab.running.execute import TrialInterrupted
 from clientlab.running.quantiles import quantiles_of
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.workload.workload import Workload
+from clients.documents import a_planned_trial
 from clients.fake_testbed import FakeTestbed
 from clients.measured import is_alive, trial_processes
 
@@ -26,10 +23,7 @@ pytestmark = pytest.mark.real
 
 def trial_of(server, folder, workload, strategy="urllib3@threads", in_flight=6, progressed=lambda _: None, **runner):
     """A divided trial against the server."""
-    planned = PlannedTrial(
-        arm=strategy, strategy=strategy, upstream="server", route="direct", workload="w", round=1, order=0,
-        concurrency=in_flight,
-    )  # fmt: skip
+    planned = a_planned_trial(strategy).model_copy(update={"concurrency": in_flight})
     return TrialRunner(FakeTestbed(server), **runner)(planned, workload, folder, progressed)
 
 
@@ -48,60 +42,34 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     """Requests, errors, connections and bytes are exact; each shard's own figures are kept, and add up."""
     with counting_server(lambda seen: ok(b"x" * 10, "404 Not Found" if seen.target == "/7" else "200 OK")) as server:
         trial = trial_of(server, tmp_path, workload_of())
-    assert (trial.status, trial.requests, trial.errors) == ("done", 50, {"status-4xx": 1})
+    shards = trial.by_shard
+    assert (trial.status, trial.requests, trial.errors, trial.bytes_received) == ("done", 50, {"status-4xx": 1}, 500)
     assert measured_targets(server) == sorted(f"/{k}" for k in range(50))
-    assert trial.bytes_received == 500
-    assert [shard.requests for shard in trial.by_shard] == [17, 17, 16]
-    assert [shard.concurrency for shard in trial.by_shard] == [2, 2, 2]
-    assert trial.cpu_seconds == pytest.approx(sum(shard.cpu_seconds for shard in trial.by_shard))
-    assert trial.connections_opened == sum(shard.connections_opened for shard in trial.by_shard)
-    assert sum(decoded(one.encoded, 1e-9).total for one in (trial.histogram, trial.failed_histogram)) == 50
-    assert trial.latency_seconds.max == max(shard.latency_seconds.max for shard in trial.by_shard)
-    ends = [shard.began_seconds + shard.wall_seconds for shard in trial.by_shard]
-    assert min(shard.began_seconds for shard in trial.by_shard) == 0
+    assert [(shard.requests, shard.concurrency) for shard in shards] == [(17, 2), (17, 2), (16, 2)]
+    assert trial.cpu_seconds == pytest.approx(sum(shard.cpu_seconds for shard in shards))
+    assert trial.connections_opened == sum(shard.connections_opened for shard in shards)
+    assert trial.latency_seconds.max == max(shard.latency_seconds.max for shard in shards)
+    ends = [shard.began_seconds + shard.wall_seconds for shard in shards]
+    assert min(shard.began_seconds for shard in shards) == 0
     assert trial.wall_seconds == pytest.approx(max(ends), abs=1e-5)
     assert trial.tail_seconds == pytest.approx(max(ends) - min(ends), abs=1e-5)
     assert 0.5 * 49 / trial.wall_seconds < trial.requests_per_second <= 1.01 * 49 / min(ends)
-    assert sum(row.requests for row in trial.over_time) == 50
-    assert sum(row.errors for row in trial.over_time) == 1
-    assert len({round(b.at - a.at, 12) for a, b in pairwise(trial.over_time)}) <= 1
+    assert (sum(row.requests for row in trial.over_time), sum(row.errors for row in trial.over_time)) == (50, 1)
     assert not list(tmp_path.iterdir())
 
 
-def test_percentiles_and_their_course_are_those_of_all_samples(tmp_path):
-    """The shards share the sample log, so that nothing is rounded; one file keeps the samples of all."""
+def test_percentiles_are_those_of_all_samples(tmp_path):
+    """The shards share the sample log; one file keeps the samples of all."""
+    workload = workload_of(requests=200, warmup=3)
     with counting_server(lambda _: ok(b"")) as server:
-        trial = trial_of(
-            server, tmp_path, workload_of(requests=200, warmup=3), "aiohttp@async-processes", keep_samples=True
-        )
+        trial = trial_of(server, tmp_path, workload, "aiohttp@async-processes", keep_samples=True)
     samples = np.load(tmp_path / "samples" / "trial-0000.npz")
     assert sorted(samples["number"]) == list(range(200))
     assert trial.latency_seconds == quantiles_of(samples["seconds"])
     assert trial.upstream_use.requests == 200  # from behind the last shard's warm-up to behind the last one's end
-    slices = [row for row in trial.over_time if row.requests]
-    assert sum(row.requests for row in slices) == 200
-    assert all(trial.latency_seconds.max >= row.p99 >= row.p50 > 0 for row in slices)
     for place, shard in enumerate(trial.by_shard):
         assert shard.latency_seconds == quantiles_of(samples["seconds"][samples["number"] % 3 == place])
     assert trial.noise is None or trial.noise.others_cpu_seconds is not None
-
-
-def test_shards_of_unequal_size_warm_their_connections_up_in_one_log(tmp_path):
-    """No record of a warm-up is taken for a measured one, and none hides another."""
-    all_connections = threading.Barrier(7)
-
-    def answer(seen):  # a pool hands a connection on that is free before the last thread has asked for one
-        if seen.target.startswith("/-"):
-            all_connections.wait(30)
-        return ok(b"x" * 7)
-
-    with counting_server(answer) as server:
-        workload = workload_of(requests=50, connections="warm", warmup=1, concurrency=7)
-        trial = trial_of(server, tmp_path, workload, in_flight=7)
-    assert (trial.status, trial.requests, trial.bytes_received) == ("done", 50, 350)
-    assert measured_targets(server) == sorted(f"/{k}" for k in range(50))
-    assert [shard.requests for shard in trial.by_shard] == [17, 17, 16]
-    assert trial.connections_opened == 0
 
 
 def test_an_open_load_is_divided_without_a_change_of_its_schedule(tmp_path):
@@ -111,12 +79,9 @@ def test_an_open_load_is_divided_without_a_change_of_its_schedule(tmp_path):
     assert (trial.status, trial.requests) == ("done", 100)
     assert measured_targets(server) == sorted(f"/{k}" for k in range(100))
     load = trial.open_load
-    assert load.planned_per_second == pytest.approx(200)
-    assert load.achieved_per_second <= 200
+    assert load.achieved_per_second <= load.planned_per_second == pytest.approx(200)
     assert sum(row.planned for row in load.over_time) == sum(row.sent for row in load.over_time) == 100
     assert load.over_time[-1].backlog == 0
-    assert load.lateness_seconds.p50 <= load.lateness_seconds.max < trial.wall_seconds
-    assert trial.latency_seconds.p99 >= load.sent_seconds.p50
 
 
 def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_path):
@@ -139,18 +104,3 @@ def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_
     assert not contexts
     assert not list(tmp_path.rglob("trial.samples"))
     assert not any(map(is_alive, trial_processes()))
-
-
-@pytest.mark.usefixtures("terminal_signals")
-def test_an_interrupt_ends_all_shards(tmp_path):
-    """The trial is lost, and will be measured once more."""
-
-    def interrupt(finished: int | None) -> None:
-        if (finished or 0) > 3:
-            signal.raise_signal(signal.SIGINT)
-
-    with counting_server(lambda _: ok(b""), hold=0.1) as server, pytest.raises(TrialInterrupted) as interrupted:
-        trial_of(server, tmp_path, workload_of(requests=5000), progressed=interrupt)
-    assert interrupted.value.trials[0].status == "lost"
-    assert not any(map(is_alive, trial_processes()))
-    assert not list(tmp_path.iterdir())

@@ -11,62 +11,38 @@ import pytest
 
 from clientlab.conformance.server import counting_server
 from clientlab.errors import IncompleteRun
-from clientlab.experiments.experiment import Experiment, WorkloadTable
-from clientlab.experiments.planning import make_plan
-from clientlab.results.store import Store
-from clientlab.results.target import Target
+from clientlab.results.document import Run
 from clientlab.running import trial_runner
 from clientlab.running.due import slices_of
-from clientlab.running.execute import execute, new_run, resumed
+from clientlab.running.execute import execute, resumed
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.workload.workload import Workload
 from clients.documents import SURROUNDINGS
 from clients.fake_testbed import FakeTestbed
 from clients.measured import trial_processes
-from clients.running.test_execute import Recorder
+from clients.running.runs import NAME, Recorder, planned
 from clients.running.test_received import OneUpstream
 from running import gunicorn
 
-NAME = "20240506-070809-mine-abcd"
+
+def in_slices(*strategies: str, slices: int | None = 4, rounds: int = 1, **workload) -> Run:
+    """A run of trials of a fifth of a second, in slices."""
+    more = {"upstreams": ["aiohttp"], "slices": slices}
+    return planned(*strategies, rounds=rounds, more=more, **{"duration": 0.2} | workload)
 
 
-def a_plan(*strategies: str, slices: int | None = 4, rounds: int = 1, **workload):
-    """Trials of a fifth of a second, in slices."""
-    table = WorkloadTable(first=Workload(**({"duration": 0.2, "warmup": 2, "timeout": 5.0} | workload)))
-    fields = {
-        "name": "mine",
-        "question": "?",
-        "strategies": list(strategies),
-        "rounds": rounds,
-        "seed": 1,
-        "upstreams": ["aiohttp"],
-    }
-    return make_plan(Experiment(**fields, slices=slices, workloads={"w": table}))
-
-
-@pytest.fixture
-def store(tmp_path):
-    """A results folder in which the run has its place."""
-    made = Store(tmp_path)
-    made.claim(NAME)
-    return made
-
-
-def carried_out(plan, server, store, **runner):
+def carried_out(run, server, store, **runner):
     """The run, measured by turns."""
-    run, measures = (
-        new_run(NAME, plan, Target(testbed="local"), SURROUNDINGS),
-        TrialRunner(FakeTestbed(server), **runner),
-    )
+    testbed = server if isinstance(server, FakeTestbed) else FakeTestbed(server)
+    measures = TrialRunner(testbed, **runner)
     return execute(run, measures, store, Recorder(), by_turns=measures.by_turns)
 
 
 @pytest.mark.real
 def test_the_trials_of_a_group_measure_by_turns(store):
     """Each trial's slices lie between those of the others, and its figures are of its slices and of nothing else."""
-    plan = a_plan("http.client", "urllib3", "requests-session")
+    planned_run = in_slices("http.client", "urllib3", "requests-session")
     with counting_server(hold=0.002) as server:
-        run = carried_out(plan, server, store)
+        run = carried_out(planned_run, server, store)
     turns = [connection for connection, _ in itertools.groupby(seen.connection for seen in server.seen)]
     assert set(turns) == {1, 2, 3}
     assert len(turns) >= 2 * len(run.trials)
@@ -90,7 +66,7 @@ def test_the_trials_of_a_group_measure_by_turns(store):
 )
 def test_what_cannot_wait_for_its_turn_is_measured_as_a_whole(strategy, workload, slices):
     """Slices need a duration, open connections, a closed load, and one process."""
-    plan = a_plan(strategy, **workload)
+    plan = in_slices(strategy, **workload).experiment
     assert slices_of(plan, plan.arms[0]) == slices
 
 
@@ -98,12 +74,10 @@ def test_what_cannot_wait_for_its_turn_is_measured_as_a_whole(strategy, workload
 def test_connections_that_a_server_closes_between_slices_are_opened_before_the_next_one(store, monkeypatch):
     """They are counted, and no request of the measured time fails."""
     monkeypatch.setattr(trial_runner, "_OWN_REST", 1.1)
-    run = new_run(NAME, a_plan("urllib3", "requests-session", slices=2), Target(testbed="local"), SURROUNDINGS)
-    with gunicorn("aiohttp", keep_alive="1") as server:
-        # as long as other trials would take
-        measures = TrialRunner(OneUpstream(server.port), on_end=lambda: time.sleep(1.3))
-        done = execute(run, measures, store, Recorder(), by_turns=measures.by_turns)
-    for trial in done.trials:
+    planned_run = in_slices("urllib3", "requests-session", slices=2)
+    with gunicorn("aiohttp", keep_alive="1") as server:  # between two slices, as long as other trials would take
+        run = carried_out(planned_run, OneUpstream(server), store, on_end=lambda: time.sleep(1.3))
+    for trial in run.trials:
         assert (trial.status, trial.errors) == ("done", {})
         assert trial.connections_reopened > 0
 
@@ -120,7 +94,7 @@ def test_a_process_that_dies_between_its_slices_is_lost_and_measured_once_more(s
             os.kill(waiting[0].pid, signal.SIGKILL)
 
     with counting_server() as server:
-        run = carried_out(a_plan("http.client", "urllib3"), server, store, on_end=kill_another)
+        run = carried_out(in_slices("http.client", "urllib3"), server, store, on_end=kill_another)
     lost, *done = sorted(run.trials, key=lambda trial: trial.status == "done")
     assert (lost.status, run.status, len(done)) == ("lost", "done", 2)
     assert "SIGKILL" in lost.reason
@@ -138,17 +112,16 @@ def test_an_interrupt_within_a_slice_drops_the_round_and_keeps_those_before(stor
         if next(starts) == 2 * 4 + 3:  # in the second round
             signal.raise_signal(signal.SIGINT)
 
-    plan = a_plan("http.client", "urllib3", rounds=2)
+    planned_run = in_slices("http.client", "urllib3", rounds=2)
     with counting_server() as server:
         with pytest.raises(IncompleteRun, match="trial 3 of 4"):
-            carried_out(plan, server, store, on_start=interrupt)
+            carried_out(planned_run, server, store, on_start=interrupt)
         assert trial_processes() == []
         run = store.read(NAME)
         assert [(trial.round, trial.status) for trial in run.trials] == [
             (1, "done"), (1, "done"), (2, "lost"), (2, "lost"),
         ]  # fmt: skip
         assert all(trial.partial for trial in run.trials[2:])
-        measures = TrialRunner(FakeTestbed(server))
-        again = execute(resumed(run, SURROUNDINGS), measures, store, Recorder(), by_turns=measures.by_turns)
+        again = carried_out(resumed(run, SURROUNDINGS), server, store)
     assert [(trial.round, trial.status) for trial in again.trials[4:]] == [(2, "done"), (2, "done")]
     assert again.status == "done"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.results.trial import PlannedTrial
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.server_process import WorkerCounts
 from clientlab.workload.delays import Delay
 from clientlab.workload.workload import Workload
+from clients.documents import a_planned_trial
 
 FEW_THREADS = "flask?workers=1&threads=4"
 WORKERS = WorkerCounts(flask=1, aiohttp=1, threads=32)
@@ -25,18 +25,11 @@ def testbed(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "upstream", "requests", "verdict"),
-    [
-        ("aiohttp@workers", "aiohttp", 160, "latency-bound"),
-        ("aiohttp@workers", FEW_THREADS, 60, "upstream-threads"),
-    ],
+    ("upstream", "requests", "verdict"), [("aiohttp", 160, "latency-bound"), (FEW_THREADS, 60, "upstream-threads")]
 )
-def test_a_delay_or_a_queue_is_found_in_a_real_trial(strategy, upstream, requests, verdict, testbed, tmp_path):
+def test_a_delay_or_a_queue_is_found_in_a_real_trial(upstream, requests, verdict, testbed, tmp_path):
     """With 16 in flight, and with delays so long that a busy machine changes little."""
-    planned = PlannedTrial(
-        arm="arm", strategy=strategy, upstream=upstream, route="direct", workload="workload", round=1, order=0,
-        concurrency=16,
-    )  # fmt: skip
+    planned = a_planned_trial("aiohttp@workers").model_copy(update={"upstream": upstream, "concurrency": 16})
     workload = Workload(requests=requests, concurrency=16, delay=Delay.parse("100ms"))
     trial = TrialRunner(testbed)(planned, workload, tmp_path, lambda _: None)
     assert trial.status == "done", trial.reason

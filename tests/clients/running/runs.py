@@ -1,0 +1,46 @@
+"""Runs that have not begun, and an observer, for the tests of runs."""
+
+from __future__ import annotations
+
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.planning import make_plan
+from clientlab.results.document import Run
+from clientlab.results.target import Target
+from clientlab.running.execute import new_run
+from clientlab.workload.workload import Workload
+from clients.documents import SURROUNDINGS
+
+NAME = "20240506-070809-mine-abcd"
+
+
+def planned(*strategies: str, rounds: int = 1, more=None, **workload) -> Run:
+    """A run of a dozen requests a trial unless told. `more`: other keys of its experiment."""
+    workload = {"requests": None if "duration" in workload else 12, "warmup": 2, "timeout": 5.0} | workload
+    experiment = Experiment(
+        name="mine", question="?", strategies=list(strategies), rounds=rounds,
+        workloads={"w": WorkloadTable(first=Workload(**workload))}, **{"seed": 1} | (more or {}),
+    )  # fmt: skip
+    return new_run(NAME, make_plan(experiment), Target(testbed="local"), SURROUNDINGS)
+
+
+class Recorder:
+    """An observer that notes what it is told; its functions are called with each trial, and with its progress."""
+
+    def __init__(self, at_start=lambda _: None, at_end=lambda _: None, progressed=lambda _: None) -> None:
+        self.events = []
+        self.at_start, self.at_end, self.progressed = at_start, at_end, progressed
+
+    def run_started(self, run, folder) -> None:
+        self.events.append(("run", run.run, folder.name))
+
+    def trials_started(self, trials, planned) -> None:
+        for trial in trials:
+            self.events.append(("start", trial.strategy, planned))
+            self.at_start(trial)
+
+    def trial_ended(self, trial) -> None:
+        self.events.append(("end", trial.strategy, trial.status))
+        self.at_end(trial)
+
+    def round_judged(self, run, rounds) -> None:
+        self.events.append(("round", rounds, dict(run.decided)))
