@@ -1,8 +1,7 @@
-"""The names of the lab's own upstreams: a framework and the settings of its server (``flask?workers=4``)."""
+"""Names of the lab's own upstreams: a framework and the settings of its server (``flask?workers=4``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +10,10 @@ from clientlab.errors import LabError
 from clientlab.nearest import nearest
 
 UPSTREAMS = ("flask", "aiohttp")
-
-_KINDS = {
-    "flask": {"server": "str", "workers": "int", "threads": "int", "worker_class": "str"},
-    "aiohttp": {"server": "str", "workers": "int"},
-}
-_CHOICES = {"server": ("gunicorn", "development"), "worker_class": ("gthread", "sync")}
 MOST = {"workers": 256, "threads": 4096}  # as servers/mockupstream/settings.py has them
+_TYPES = {"server": "str", "workers": "int", "threads": "int", "worker_class": "str"}
+_OF = {"flask": tuple(_TYPES), "aiohttp": ("server", "workers")}
+_CHOICES = {"server": ("gunicorn", "development"), "worker_class": ("gthread", "sync")}
 
 
 @dataclass(frozen=True)
@@ -41,37 +37,27 @@ class Upstream:
 
 
 def find(name: str) -> Upstream:
-    """The upstream of that name. Raises LabError that names the valid ones."""
+    """Return the upstream of that name. Raises LabError that names the valid ones."""
     framework, given = settings.split(name)
     if framework not in UPSTREAMS:
         raise LabError(f"upstream {name!r} is unknown{nearest(framework, UPSTREAMS)}; there are {', '.join(UPSTREAMS)}")
+    known = _OF[framework]
     if not given and name != framework:
-        known = ", ".join(_KINDS[framework])
-        raise LabError(f"upstream {name!r} has no settings behind its '?'; leave it out, or write one of {known}")
+        raise LabError(f"upstream {name!r} has no settings after its '?'; write one of {', '.join(known)}")
     for key, value in given.items():
-        _check(name, _KINDS[framework], key, value)
+        written = f"upstream {name!r}: setting {key}={settings.written(value)}"
+        if key not in known:
+            raise LabError(f"upstream {name!r} has no setting {key!r}; it has {', '.join(known)}")
+        if not settings.fits(value, _TYPES[key]):
+            raise LabError(f"{written} must be {settings.named(_TYPES[key])}")
+        if key in _CHOICES and value not in _CHOICES[key]:
+            raise LabError(f"{written}; write {' or '.join(_CHOICES[key])}")
+        if isinstance(value, int) and not 1 <= value <= MOST[key]:
+            raise LabError(f"{written}; write 1 to {MOST[key]}")
     arguments: dict[str, Any] = dict(given)
     found = Upstream(name, framework, special=bool(given), **arguments)
-    gunicorns = [key for key in given if key != "server"]
-    if found.development and gunicorns:
-        raise LabError(f"upstream {name!r}: {gunicorns[0]} is of gunicorn, not of a development server; leave it out")
+    if found.development and len(given) > 1:
+        raise LabError(f"upstream {name!r}: only gunicorn has other settings, not the development server")
     if found.worker_class == "sync" and found.threads is not None:
         raise LabError(f"upstream {name!r}: a worker of class sync has one thread; leave threads out")
     return found
-
-
-def special(names: Iterable[str]) -> list[str]:
-    """The names that have settings."""
-    return [name for name in names if find(name).special]
-
-
-def _check(name: str, kinds: dict[str, str], key: str, value: settings.Setting) -> None:
-    if key not in kinds:
-        raise LabError(f"upstream {name!r} has no setting {key!r}; it has {', '.join(kinds)}")
-    written = f"upstream {name!r}: setting {key}={settings.written(value)}"
-    if not settings.fits(value, kinds[key]):
-        raise LabError(f"{written} is to be {settings.named(kinds[key])}")
-    if key in _CHOICES and value not in _CHOICES[key]:
-        raise LabError(f"{written}; write {' or '.join(_CHOICES[key])}")
-    if isinstance(value, int) and not 1 <= value <= MOST[key]:
-        raise LabError(f"{written}; write 1 to {MOST[key]}")

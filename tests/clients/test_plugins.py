@@ -1,17 +1,17 @@
-"""Strategies of a user's file."""
+"""Strategies of a user's file, and of an installed package."""
 
 from __future__ import annotations
 
-import hashlib
-from importlib.metadata import version
+import sys
 from textwrap import dedent
 
 import pytest
 
+from clientlab.cli.catalogue import client_rows, executor_rows, strategy_rows
 from clientlab.conformance.server import counting_server
 from clientlab.errors import PluginError
 from clientlab.measuring.trial_handle import TrialFailed
-from clientlab.results.surroundings import distributions_of, surroundings
+from clientlab.results.surroundings import distributions_of
 from clientlab.strategies import check_settings, client_spec, executor_spec, find, plugins
 from clientlab.workload.workload import Workload
 from clients.measured import measure
@@ -64,11 +64,6 @@ MINE = """
     class StrangePolicy(Blocking):
         policy = "sometimes"
 
-    class StrangeNeeds(Executor):
-        needs = "threads"
-
-    number = 3
-
     class NoArguments:
         def send(self, request): ...
         def open(self): ...
@@ -78,7 +73,6 @@ MINE = """
 
 @pytest.fixture
 def server():
-    """A server that answers at once."""
     with counting_server() as running:
         yield running
 
@@ -98,15 +92,12 @@ def mine(tmp_path, monkeypatch):
     ("name", "client", "executor", "concurrency"),
     [
         ("mine.py:Blocking", "mine.py:Blocking", "serial", 1),
-        ("../a@b/mine.py:Awaiting", "mine.py:Awaiting", "await", 1),
         ("mine.py:Blocking@threads", "mine.py:Blocking", "threads", 32),
-        ("aiohttp@mine.py:Executor", "aiohttp", "mine.py:Executor", 32),
         ("aiohttp@../a@b/mine.py:Executor?times=2", "aiohttp", "mine.py:Executor", 32),
         ("../a@b/mine.py:Awaiting@mine.py:Executor", "mine.py:Awaiting", "mine.py:Executor", 32),
     ],
 )
 def test_a_class_of_a_file_is_a_client_or_an_executor(name, client, executor, concurrency, mine):
-    """By its path, alone or paired; found again from any folder."""
     plugins.admit([name])
     found = find(name)
     check_settings(found)
@@ -117,24 +108,18 @@ def test_a_class_of_a_file_is_a_client_or_an_executor(name, client, executor, co
 
 def test_a_class_says_what_a_row_of_the_lists_says(mine):
     """Kind by its `send`, the rest by attributes; what it says of itself by its docstring's first line."""
-    plugins.admit([str(mine)])
+    plugins.admit([f"{mine}:{name}" for name in ("Blocking", "Awaiting", "Executor")])
     blocking, awaiting = client_spec(f"{mine}:Blocking"), client_spec(f"{mine}:Awaiting")
     assert (blocking.kind, blocking.policy, blocking.description) == ("blocking", "per thread", "Mine, and blocking.")
     assert (awaiting.kind, awaiting.policy) == ("asyncio", "pool")
     executor = executor_spec(f"{mine}:Executor")
-    assert (executor.needs, executor.needs_count, executor.concurrent, executor.unbounded) == (
-        "asyncio",
-        True,
-        True,
-        False,
-    )
+    assert (executor.needs, executor.needs_count, executor.concurrent) == ("asyncio", True, True)
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("name", ["mine.py:Blocking?fails=false", "mine.py:Awaiting@mine.py:Executor"])
 @pytest.mark.usefixtures("mine")
 def test_a_users_strategy_is_measured(name, server):
-    """In its own process, as any other."""
     measured = measure(name, Workload(requests=7, concurrency=2, warmup=1), server.url)
     assert measured.numbers == list(range(7))
     assert measured.samples.errors == {}
@@ -144,21 +129,8 @@ def test_a_users_strategy_is_measured(name, server):
 @pytest.mark.real
 @pytest.mark.usefixtures("mine")
 def test_a_users_strategy_that_raises_is_a_failed_trial(server):
-    """With file and line of the user's own code."""
     with pytest.raises(TrialFailed, match=r"RuntimeError: not today \(.*mine.py:18\)"):
         measure("mine.py:Blocking?fails=true", Workload(requests=3), server.url)
-
-
-@pytest.mark.real
-def test_a_run_notes_the_file_and_its_hash(mine):
-    """In place of a version, for clients and executors."""
-    names = ["mine.py:Blocking", "aiohttp@mine.py:Executor"]
-    plugins.admit(names)
-    noted = distributions_of(names)
-    assert noted == {str(mine), "aiohttp"}
-    found = surroundings(noted, {}).libraries
-    assert found[str(mine)] == f"sha256:{hashlib.sha256(mine.read_bytes()).hexdigest()}"
-    assert found["aiohttp"] == version("aiohttp")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +147,6 @@ def test_a_run_notes_the_file_and_its_hash(mine):
 )
 @pytest.mark.usefixtures("mine")
 def test_a_class_that_lacks_the_shape_is_refused(name, names):
-    """With file and line."""
     plugins.admit([name])
     with pytest.raises(PluginError, match=f"(?s){names}"):
         find(name)
@@ -190,9 +161,58 @@ def test_a_class_that_lacks_the_shape_is_refused(name, names):
     ],
 )
 def test_a_file_that_does_not_import_is_told_with_its_line(text, where, tmp_path):
-    """A user's file that fails to import is reported with its line and its own error."""
     path = tmp_path / "mine.py"
     path.write_text(text)
     plugins.admit([f"{path}:Client"])
     with pytest.raises(PluginError, match=where):
         find(f"{path}:Client")
+
+
+POINTS = """
+    [clientlab.strategies]
+    their-class = their_package:Awaiting
+    their-executor = their_package:Executor
+    number = their_package:__name__
+    missing = their_package:nothing
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed distribution with entry points, seen by this process and by those it starts. None is loaded yet."""
+    (tmp_path / "their_package.py").write_text(dedent(MINE))
+    info = tmp_path / "their_package-2.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 2.5\n")
+    (info / "entry_points.txt").write_text(dedent(POINTS))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(plugins, "ADMITTED", {})
+    yield
+    sys.modules.pop("their_package", None)
+
+
+@pytest.mark.usefixtures("package")
+def test_all_that_packages_bring_is_listed_except_for_what_fails():
+    plugins.admit_packages()
+    assert {row["name"] for row in strategy_rows() if row["source"] == "their-package"} == {"their-class"}
+    assert "their-class" in {row["name"] for row in client_rows()}
+    assert "their-executor" in {row["name"] for row in executor_rows()}
+    faults = "\n".join(str(found) for found in plugins.of_packages() if isinstance(found, PluginError))
+    assert all(f"'{name}'" in faults for name in ("number", "missing"))
+    with pytest.raises(PluginError, match="can't be loaded"):
+        find("missing")
+
+
+@pytest.mark.real
+@pytest.mark.usefixtures("package")
+def test_what_a_package_brings_is_measured(server):
+    """The trial's process finds it by itself. Only the entry points that are named are loaded."""
+    name = "their-class@their-executor"
+    plugins.admit([name])
+    check_settings(find(name))
+    assert set(plugins.ADMITTED) == {"their-class", "their-executor"}
+    measured = measure(name, Workload(requests=6, concurrency=2, warmup=1), server.url)
+    assert measured.numbers == list(range(6))
+    assert measured.samples.errors == {}
+    assert distributions_of(["their-class"]) == {"their-package"}

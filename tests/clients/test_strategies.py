@@ -8,24 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from clientlab.cli.listing import strategy_rows
+from clientlab.cli.catalogue import strategy_rows
 from clientlab.errors import LabError
 from clientlab.experiments.file import articles
 from clientlab.strategies import CLIENTS, EXECUTORS, STRATEGIES, check_settings, find, unavailable
 
 
-def test_every_pair_fits_and_every_setting_exists():
+def test_every_listed_pair_fits_and_its_settings_exist():
     """No listed strategy pairs a client with an executor of the other kind, or has a setting that nobody takes."""
-    for client in CLIENTS.values():
-        assert {EXECUTORS[name].needs for name in (*client.executors, *client.on_uvloop)} <= {client.kind}, client.name
     for strategy in STRATEGIES.values():
-        assert CLIENTS[strategy.client].kind == EXECUTORS[strategy.executor].needs, strategy.name
+        assert EXECUTORS[strategy.executor].runs(CLIENTS[strategy.client]), strategy.name
         if not CLIENTS[strategy.client].program or not unavailable(strategy):
             check_settings(strategy)
 
 
-def test_every_trap_says_what_is_wrong_and_what_mends_it():
-    """The strategy that mends it is a listed one, and no trap itself."""
+def test_every_trap_says_what_is_wrong_and_what_fixes_it():
     traps = [strategy for strategy in STRATEGIES.values() if strategy.source == "trap"]
     assert len(traps) >= 6
     for trap in traps:
@@ -33,16 +30,12 @@ def test_every_trap_says_what_is_wrong_and_what_mends_it():
         assert STRATEGIES[trap.mended_by].source != "trap"
 
 
-def test_settings_are_read_as_what_they_look_like():
-    """Whole numbers, numbers, words, truth and none; the name stays as it was written."""
+def test_settings_have_the_type_that_their_text_suggests():
+    """Settings given win over those of the strategy; the name stays as it was written."""
     found = find("aiohttp@workers?pool=7&loop=uvloop&a=0.5&b=true&c=none")
     assert found.name == "aiohttp@workers?pool=7&loop=uvloop&a=0.5&b=true&c=none"
     assert found.settings == {"pool": 7, "loop": "uvloop", "a": 0.5, "b": True, "c": None}
     assert (found.client, found.executor) == ("aiohttp", "workers")
-
-
-def test_settings_given_win_over_the_strategys_own():
-    """A trap's pool can be widened."""
     assert find("trap-small-pool?pool=9").settings == {"pool": 9}
 
 
@@ -57,12 +50,10 @@ def test_settings_given_win_over_the_strategys_own():
         ("aiohttp?pool=true", "pool=true"),
         ("requests@threads?max_workers=0", "max_workers=0"),
         ("aiohttp@workers?loop=trio", "loop=trio"),
-        ("httpx2-async?trust=system", "trust=system"),
         ("requests@processes?start_method=3", "start_method=3"),
     ],
 )
-def test_a_setting_that_there_is_not_is_refused(name, names):
-    """With the strategy, and the setting or those that there are."""
+def test_an_unknown_setting_is_refused(name, names):
     with pytest.raises(LabError, match=rf"strategy '{re.escape(name)}'.*{names}"):
         check_settings(find(name))
 
@@ -72,38 +63,41 @@ def test_a_setting_that_there_is_not_is_refused(name, names):
     [
         ("sync_thread", "sync_threads"),
         ("aiohttp@threads", "await"),
+        ("aiohttp@worker", "aiohttp@workers"),
         ("nothing@threads", "nothing@threads"),
         ("geventhttpclient@threads", "serial, gevent"),
         ("aiohttp@trio", "httpx-async"),
-        ("urllib3@multi", "pycurl"),
+        ("mine.py", "mine.py:fetch"),
+        ("mine:fetch", "mine.py:fetch"),
+        ("mine.py:fetch", "add -t"),
     ],
 )
 def test_an_unknown_strategy_is_answered_with_what_there_is(name, names):
-    """The nearest names, or the executors that fit."""
+    """The nearest names, the executors that fit, or how to write it."""
     with pytest.raises(LabError, match=names):
         find(name)
 
 
-def test_any_fitting_pair_can_be_asked_for():
-    """Any client and executor that fit together can be named as a strategy, listed or not."""
+def test_any_fitting_pair_can_be_named():
     assert "urllib3@processes" not in STRATEGIES
     assert find("urllib3@processes").executor == "processes"
 
 
-def test_in_flight_is_what_is_asked_one_or_all():
-    """By the executor: serial ones have one, unbounded ones all requests."""
-    assert find("requests").in_flight(50, 100) == 1
-    assert find("sync_threads").in_flight(None, 100) == 100
-    assert find("sync_threads").in_flight(7, 100) == 7
-    assert find("trap-gather-everything").in_flight(7, 100) == 100
-    assert find("aiohttp@gather?pool=none").in_flight(7, 100) == 100
-    assert find("aiohttp@workers?pool=none").in_flight(7, 100) == 7
-
-
-def test_a_size_of_its_own_wins_over_what_is_asked_of_all():
-    """The articles' pools: 100 processes, two workers."""
-    assert find("sync_multiprocess?processes=100").in_flight(7, 1000) == 100
-    assert find("requests-session@futures?max_workers=2").in_flight(None, 10) == 2
+@pytest.mark.parametrize(
+    ("name", "asked", "in_flight"),
+    [
+        ("requests", 50, 1),
+        ("sync_threads", None, 100),
+        ("sync_threads", 7, 7),
+        ("trap-gather-everything", 7, 1000),
+        ("aiohttp@gather?pool=none", 7, 1000),
+        ("aiohttp@workers?pool=none", 7, 7),
+        ("sync_multiprocess?processes=100", 7, 100),
+    ],
+)
+def test_requests_in_flight(name, asked, in_flight):
+    """Serial executors have one, unbounded ones all of 1,000 requests; the executor's size wins over what is asked."""
+    assert find(name).in_flight(asked, 1000) == in_flight
 
 
 def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
@@ -116,10 +110,6 @@ def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
     assert found["sync_threads"] == ["six-strategies"]
     assert "requests-session@sync_to_async" not in found  # a control arm of six-strategies
     assert "pycurl@threads" not in found  # of the demo, which reproduces no article
-
-
-def test_the_list_names_the_articles_of_a_strategy():
-    """The list of strategies names the articles that use a strategy, or else its category."""
     sources = {row["name"]: row["source"] for row in strategy_rows()}
     assert sources["requests"] == "keepalive, semaphore, sessions"
     assert sources["pycurl@threads"] == "ecosystem"
@@ -137,7 +127,6 @@ def test_the_list_names_the_articles_of_a_strategy():
     ],
 )
 def test_a_strategy_whose_library_is_missing_is_unavailable(name, module, extra, monkeypatch):
-    """It says what to install, and the others are not concerned."""
     assert unavailable(find(name)) is None
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(LabError, match=re.escape(f"clientlab[{extra}]")):
@@ -145,26 +134,14 @@ def test_a_strategy_whose_library_is_missing_is_unavailable(name, module, extra,
     check_settings(find("http.client"))
 
 
-def urllib3_of_version(number: str, folder: Path, monkeypatch) -> None:
-    """Put a package urllib3 of that version before the one that is installed."""
-    (folder / "urllib3").mkdir()
-    (folder / "urllib3" / "__init__.py").touch()
-    (folder / "urllib3" / "_version.py").write_text(f"__version__ = version = '{number}'\n")
+@pytest.mark.parametrize(("number", "is_merged"), [("2.25.904", True), ("2.99.899", False)])
+def test_requests_is_not_measured_on_a_urllib3_that_is_another_library(number, is_merged, tmp_path, monkeypatch):
+    """Niquests' urllib3-future overwrites urllib3, with versions from .900 on."""
+    (tmp_path / "urllib3").mkdir()
+    (tmp_path / "urllib3" / "__init__.py").touch()
+    Path(tmp_path / "urllib3" / "_version.py").write_text(f"__version__ = version = '{number}'\n")
     monkeypatch.delitem(sys.modules, "urllib3", raising=False)
-    monkeypatch.syspath_prepend(str(folder))
-
-
-@pytest.mark.parametrize("name", ["requests", "urllib3@threads"])
-def test_requests_is_not_measured_on_a_urllib3_that_is_another_library(name, tmp_path, monkeypatch):
-    """Niquests' urllib3-future overwrites urllib3: refused with what to do about it."""
-    urllib3_of_version("2.25.904", tmp_path, monkeypatch)
-    with pytest.raises(LabError, match="urllib3-future"):
-        check_settings(find(name))
-    check_settings(find("niquests"))
-
-
-def test_urllib3s_own_versions_are_told_from_the_others(tmp_path, monkeypatch):
-    """Below .900 it is urllib3 itself."""
-    assert unavailable(find("requests")) is None
-    urllib3_of_version("2.99.899", tmp_path, monkeypatch)
-    assert unavailable(find("requests")) is None
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("requests", "urllib3@threads"):
+        assert ("urllib3-future" in (unavailable(find(name)) or "")) == is_merged
+    assert unavailable(find("niquests")) is None

@@ -1,7 +1,4 @@
-"""aiohttp with one `ClientSession`, which keeps connections, or with a new session for each request.
-
-aiohttp's documentation warns against the second use.
-"""
+"""aiohttp with one `ClientSession`, or with a new session for each request, against which its documentation warns."""
 
 from __future__ import annotations
 
@@ -55,9 +52,9 @@ class AiohttpSession:
         self._trust = trust
         if keepalive_timeout is None:
             keepalive_timeout = LIBRARY_KEEP_IDLE_SECONDS if budget.connections is None else KEEP_IDLE_SECONDS
-        limit = budget.connections
-        self._connector: dict[str, Any] = {"limit": LIBRARY_LIMIT if limit is None else limit}
-        self._connector |= {"limit_per_host": limit_per_host, "ttl_dns_cache": ttl_dns_cache}
+        limit = LIBRARY_LIMIT if budget.connections is None else budget.connections
+        self._connector: dict[str, Any] = {"limit": limit, "limit_per_host": limit_per_host}
+        self._connector["ttl_dns_cache"] = ttl_dns_cache
         self._connector |= {"force_close": True} if force_close else {"keepalive_timeout": keepalive_timeout}
         self._limits = aiohttp.ClientTimeout(total=None, sock_connect=budget.timeout, sock_read=budget.timeout)
 
@@ -70,12 +67,9 @@ class AiohttpSession:
         self._connector["ssl"] = context or True
 
     def new_session(self) -> aiohttp.ClientSession:
-        """A session with the budget's limits, in the running loop."""
-        session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(**self._connector),
-            timeout=self._limits,
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
+        """Return a session with the budget's limits, in the running loop."""
+        connector, cookies = aiohttp.TCPConnector(**self._connector), aiohttp.DummyCookieJar()
+        session = aiohttp.ClientSession(connector=connector, timeout=self._limits, cookie_jar=cookies)
         # aiohttp sends a GET again when its connection is dropped. No other client does, and the
         # server would count more requests than were sent. aiohttp has no public option for it.
         session._retry_connection = False  # noqa: SLF001
@@ -83,25 +77,16 @@ class AiohttpSession:
 
     async def send(self, request: Request) -> StatusAndBody:
         async with self._session.request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            data=request.body,
-            allow_redirects=False,
+            request.method, request.url, headers=request.headers, data=request.body, allow_redirects=False
         ) as response:
             return response.status, await response.read()
 
     async def stream(self, request: Request, sink: Sink) -> int:
-        return await self.stream_in(self._session, request, sink)
+        return await self._stream_in(self._session, request, sink)
 
-    async def stream_in(self, session: aiohttp.ClientSession, request: Request, sink: Sink) -> int:
-        """`stream` with the session of the caller."""
+    async def _stream_in(self, session: aiohttp.ClientSession, request: Request, sink: Sink) -> int:
         async with session.request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            data=request.body,
-            allow_redirects=False,
+            request.method, request.url, headers=request.headers, data=request.body, allow_redirects=False
         ) as response:
             async for chunk in response.content.iter_chunked(self._budget.chunk_size):
                 sink(chunk)
@@ -131,7 +116,7 @@ class AiohttpPerCall(AiohttpSession):
 
     async def stream(self, request: Request, sink: Sink) -> int:
         async with self.new_session() as session:
-            return await self.stream_in(session, request, sink)
+            return await self._stream_in(session, request, sink)
 
     async def close(self) -> None:
         """Do nothing: each call closed its own session."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from clientlab.clients.aiohttp_clients import AiohttpSession
+from clientlab.clients.aiohttp_clients import AIOHTTP_ERRORS, AiohttpSession
 from clientlab.clients.client_interface import Budget, Opened
 from clientlab.clients.httpx_family import FamilyAsync
 
@@ -16,6 +16,10 @@ class OnAiohttp(FamilyAsync):
     """
 
     transport: ClassVar[Any]
+
+    def __init_subclass__(cls, library: Any, **options: Any) -> None:
+        super().__init_subclass__(library, **options)
+        cls.errors = (*AIOHTTP_ERRORS, *cls.errors)
 
     def __init__(
         self, budget: Budget, opened: Opened, *, keepalive_expiry: float | None = None, trust: str = "lab"

@@ -1,14 +1,13 @@
 """ApacheBench: an external program that sends all requests itself and times them with its own clock.
 
-Its printed times have three digits of a second. Its ``-g`` file has a row per request, in whole milliseconds. Its
-``-e`` file has the percentiles in microseconds; this module reads that file. ApacheBench counts failed requests,
-but does not name them.
+Of what it writes, only the percentiles (``-e``) are in microseconds. It counts failed requests, but does not name them.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -23,8 +22,7 @@ _BODIES = {"POST": "-p", "PUT": "-u"}
 _OUT = "ab.percentiles.csv"
 _BODY = "ab.body"
 _KINDS = {"Connect": "connect", "Receive": "reset", "Exceptions": "reset"}
-_CLOSED = "sends the next request when one has ended, so it cannot follow a rate"
-_FAILED = re.compile(r"\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)")
+_FAILED = re.compile(r"\(Connect: (?P<Connect>\d+), Receive: (?P<Receive>\d+), .*Exceptions: (?P<Exceptions>\d+)\)")
 
 
 class ApacheBench:
@@ -39,28 +37,30 @@ class ApacheBench:
 
     @staticmethod
     def refuses(workload: Workload) -> tuple[str, str] | None:
-        """The field that keeps `ab` from running the workload, and the reason; None if it can."""
+        """Return the field that keeps `ab` from running the workload, and the reason; None if it can."""
+        one, closed = "sends one request again and again", "sends the next request when one has ended"
+        has_body = any(part is not None for part in (workload.body, workload.payload_size, workload.upload_size))
         for applies, field, reason in (
-            (workload.rate is not None, "rate", f"{_CLOSED}; leave out `rate`"),
-            (workload.stages is not None, "stages", f"{_CLOSED}; leave out `stages`"),
+            (workload.rate is not None, "rate", f"{closed}; leave out `rate`"),
+            (workload.stages is not None, "stages", f"{closed}; leave out `stages`"),
             (workload.requests is None, "duration", "counts its requests; set `requests` instead"),
-            (workload.replay is not None, "replay", "sends one request again and again; leave out `replay`"),
-            (NUMBER_FIELD in workload.path, "path", "sends one request again and again; leave out {k}"),
-            (encodes_each(workload), "encode", "sends one request again and again; leave out `encode`"),
-            (varies(workload), "delay", "sends one request again and again; write a constant delay"),
+            (workload.replay is not None, "replay", f"{one}; leave out `replay`"),
+            (NUMBER_FIELD in workload.path, "path", f"{one}; leave out {{k}}"),
+            (encodes_each(workload), "encode", f"{one}; leave out `encode`"),
+            (varies(workload), "delay", f"{one}; write a constant delay"),
             (workload.parse, "parse", "parses no response; leave out `parse`"),
             (workload.read == "chunks", "read", "keeps no body; leave out `read`"),
             (workload.upload == "stream", "upload", "holds the body in memory; leave out `upload`"),
             (workload.elapsed, "elapsed", "has no other clock than its own; leave out `elapsed`"),
             (is_warm(workload), "connections", "opens its connections in its own time; write cold"),
-            (_has_body(workload) and workload.method not in _BODIES, "method", "sends a body with POST and PUT only"),
+            (has_body and workload.method not in _BODIES, "method", "sends a body with POST and PUT only"),
         ):
             if applies:
                 return field, reason
         return None
 
     def command(self, request: Request, requests: int, in_flight: int, folder: Path) -> list[str]:
-        """The command line that sends `request` so many times. `folder` holds body and results."""
+        """Return the command line that sends `request` so many times. `folder` holds body and results."""
         words = [self.program, "-q", "-d", "-l", "-r", "-n", str(requests), "-c", str(min(in_flight, requests))]
         words += ["-s", str(self._timeout), "-e", str(folder / _OUT), *(["-k"] if self._keepalive else [])]
         headers = dict(request.headers)
@@ -78,7 +78,7 @@ class ApacheBench:
         return [*words, request.url]
 
     def report(self, printed: str, folder: Path, requests: int, in_flight: int) -> ToolReport:
-        """The figures that `ab` printed and wrote into `folder`. Raises ValueError if it did not finish."""
+        """Return the figures that `ab` printed and wrote into `folder`. Raises ValueError if it did not finish."""
         if (done := _count(printed, "Complete requests")) != requests:
             raise ValueError(f"ab completed {done} of {requests} requests")
         kept = _count(printed, "Keep-Alive requests")
@@ -95,7 +95,7 @@ class ApacheBench:
 
 
 def percentiles(table: str) -> list[float]:
-    """Seconds of the percentiles 0 to 100, from the file that ``-e`` writes.
+    """Return the seconds of the percentiles 0 to 100, from the file that ``-e`` writes.
 
     With few requests, ab reads one place beyond its list; no value here is larger than the last one.
     """
@@ -104,7 +104,7 @@ def percentiles(table: str) -> list[float]:
 
 
 def spread(hundredths: Sequence[float], requests: int) -> list[float]:
-    """A time for each request in ascending order, interpolated linearly between the percentiles."""
+    """Return a time for each request in ascending order, interpolated linearly between the percentiles."""
     last = len(hundredths) - 1
     times = []
     for index in range(requests):
@@ -114,28 +114,22 @@ def spread(hundredths: Sequence[float], requests: int) -> list[float]:
     return times
 
 
-def _has_body(workload: Workload) -> bool:
-    return any(part is not None for part in (workload.body, workload.payload_size, workload.upload_size))
-
-
 def _errors(printed: str) -> dict[str, int]:
-    """Error kind → count. Lengths may differ (``-l``). ab does not tell which status a non-2xx response had."""
-    errors: dict[str, int] = {}
+    """Return error kind → count. Lengths may differ (``-l``). ab does not tell which status a non-2xx response had."""
+    errors: Counter[str] = Counter()
     if found := _FAILED.search(printed):
-        for name, count in zip(("Connect", "Receive", "Length", "Exceptions"), map(int, found.groups()), strict=True):
-            if count and name in _KINDS:
-                errors[_KINDS[name]] = errors.get(_KINDS[name], 0) + count
-    if other := _count(printed, "Non-2xx responses"):
-        errors["other:not-2xx"] = other
-    return errors
+        for name, kind in _KINDS.items():
+            errors[kind] += int(found[name])
+    errors["other:not-2xx"] += _count(printed, "Non-2xx responses")
+    return {kind: count for kind, count in errors.items() if count}
 
 
 def _count(printed: str, name: str) -> int:
-    """A whole number; 0 if `ab` left the line out, which it does for some counts of 0."""
+    """Return a whole number; 0 if `ab` left the line out, which it does for some counts of 0."""
     return int(_figure(printed, name) or 0)
 
 
 def _figure(printed: str, name: str) -> str:
-    """A figure as `ab` printed it; empty if it left the line out."""
+    """Return a figure as `ab` printed it; empty if it left the line out."""
     found = re.search(rf"^{name}:\s+([\d.]+)", printed, re.MULTILINE)
     return found[1] if found else ""

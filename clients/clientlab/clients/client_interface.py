@@ -1,12 +1,8 @@
 """The two interfaces of a client, blocking and asyncio. A client does not measure, retry or count requests.
 
-Its arguments are a `Budget` and a callback for connections that Python cannot see (libraries in C or Rust).
-`open` is called in the thread or event loop that uses the client.
+`open` is called in the thread or event loop that uses the client. `send` reads the whole body before it returns.
 
-Equal for all clients: the pool, the time limits, no redirects, no retries, no decompression, no cookies, TLS
-verified. `send` reads the whole body before it returns.
-
-Optional methods: see `Streaming` and `Timing`.
+Equal for all clients: the pool, the time limits, no redirects, no retries, no decompression, no cookies, TLS verified.
 """
 
 from __future__ import annotations
@@ -41,13 +37,17 @@ class Budget:
 Opened = Callable[[], None]
 """The client calls it for each connection that its library opened without Python's sockets."""
 
-
 Sink = Callable[[bytes], object]
 """Receives a body chunk by chunk. Its return value is ignored."""
 
 
 class Client(Protocol):
-    """A blocking client. Several threads may call `send` at once."""
+    """A blocking client. Several threads may call `send` at once.
+
+    Two methods are optional, also in an `AsyncClient`. ``stream(request, sink)`` passes the body to `sink` in chunks
+    and returns the status; a client whose library cannot send an `Upload` of known length has ``streams_uploads =
+    False``. ``timed(request)`` is `send`, and returns also the seconds that the library measured.
+    """
 
     errors: ClassVar[ErrorTable]
 
@@ -63,6 +63,16 @@ class Client(Protocol):
         """Close every connection still open."""
 
 
+class NothingKept:
+    """`open` and `close` of a client that keeps nothing from request to request."""
+
+    def open(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class AsyncClient(Protocol):
     """An asyncio client, opened, used and closed in one running loop."""
 
@@ -70,42 +80,8 @@ class AsyncClient(Protocol):
 
     def __init__(self, budget: Budget, opened: Opened) -> None: ...
 
-    async def open(self) -> None:
-        """Make what is kept from request to request. Opens no connection."""
+    async def open(self) -> None: ...
 
-    async def send(self, request: Request) -> StatusAndBody:
-        """Send one request and read the whole response. Raises the exceptions in `errors`."""
+    async def send(self, request: Request) -> StatusAndBody: ...
 
-    async def close(self) -> None:
-        """Close every connection still open."""
-
-
-class Streaming(Protocol):
-    """Optional for a blocking client: the library can read a body in chunks.
-
-    A client whose library cannot send an `Upload` of known length has ``streams_uploads = False``.
-    """
-
-    def stream(self, request: Request, sink: Sink) -> int:
-        """Send one request, pass the body to `sink` in chunks, return the status. Raises the same errors as `send`."""
-
-
-class AsyncStreaming(Protocol):
-    """`Streaming` for asyncio. The sink is called, not awaited."""
-
-    async def stream(self, request: Request, sink: Sink) -> int:
-        """Send one request, pass the body to `sink` in chunks, return the status. Raises the same errors as `send`."""
-
-
-class Timing(Protocol):
-    """Optional for a blocking client: the library measures each request itself."""
-
-    def timed(self, request: Request) -> tuple[int, bytes, float]:
-        """`send`, and the seconds that the library measured. Libraries differ in the span that they measure."""
-
-
-class AsyncTiming(Protocol):
-    """`Timing` for asyncio."""
-
-    async def timed(self, request: Request) -> tuple[int, bytes, float]:
-        """`send`, and the seconds that the library measured. Libraries differ in the span that they measure."""
+    async def close(self) -> None: ...

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from curl_cffi import AsyncCurl, AsyncSession, CurlECode, CurlInfo, CurlMOpt, CurlOpt, Response, Session, ffi, lib
+from curl_cffi import AsyncCurl, AsyncSession, CurlInfo, CurlMOpt, CurlOpt, Response, Session, ffi, lib
 from curl_cffi.requests.exceptions import RequestException
 
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.libcurl import kind_of, limits_of
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload.workload import Request
-
-_KINDS = {
-    CurlECode.UNSUPPORTED_PROTOCOL: "protocol",  # the answer is not HTTP
-    CurlECode.COULDNT_RESOLVE_HOST: "connect",
-    CurlECode.COULDNT_CONNECT: "connect",
-    CurlECode.WEIRD_SERVER_REPLY: "protocol",
-    CurlECode.PARTIAL_FILE: "protocol",
-    CurlECode.OPERATION_TIMEDOUT: "timeout-read",
-    CurlECode.SSL_CONNECT_ERROR: "tls",
-    CurlECode.GOT_NOTHING: "reset",
-    CurlECode.SEND_FAIL_REWIND: "reset",
-    CurlECode.SEND_ERROR: "reset",
-    CurlECode.RECV_ERROR: "reset",
-    CurlECode.PEER_FAILED_VERIFICATION: "tls",
-    CurlECode.SSL_CACERT_BADFILE: "tls",
-    CurlECode.BAD_CONTENT_ENCODING: "protocol",
-    CurlECode.HTTP2: "protocol",
-    CurlECode.HTTP2_STREAM: "protocol",
-}
-_LEFT = ("Connection reset by peer", "closed abruptly")
-"""libcurl's messages for a peer that left: in a handshake no connection, in a body over TLS a truncated one."""
 
 
 class _Curl:
@@ -50,7 +29,7 @@ class _Curl:
             "allow_redirects": False,
             "discard_cookies": True,
             "trust_env": False,
-            "curl_options": _limits(self._budget.timeout),
+            "curl_options": {CurlOpt(option): value for option, value in limits_of(self._budget.timeout).items()},
             "curl_infos": [CurlInfo.NUM_CONNECTS],
         }
 
@@ -58,24 +37,25 @@ class _Curl:
         return {
             "headers": request.headers,
             "content": request.body,
-            "timeout": None,  # not for the whole request: see _limits
+            "timeout": None,  # not for the whole request: see libcurl.limits_of
             "verify": self._budget.ca_file or True,
             "accept_encoding": None,
             "quote": False,
             "content_callback": write,
         }
 
-    def _counted(self, response: Response) -> Response:
-        if _connects(response):
+    def _counted(self, response: Response, kind: str = "") -> Response:
+        """Report a connection that libcurl opened, or failed to open, for the request."""
+        if cast("dict[Any, Any]", response.infos)[CurlInfo.NUM_CONNECTS] or kind in CONNECT_KINDS:
             self._opened()
         return response
 
     def _fault_of(self, error: RequestException) -> Fault:
-        response = cast("Response", error.response)
-        kind = _kind_of(error, response)
-        if _connects(response) or kind in CONNECT_KINDS:
-            self._opened()
-        return Fault(kind, str(error))
+        response, message = cast("Response", error.response), str(error)
+        is_connecting = "Connection timed out" in message
+        kind = kind_of(int(error.code), message, has_head=bool(response.status_code), is_connecting=is_connecting)
+        self._counted(response, kind)
+        return Fault(kind, message)
 
 
 class CurlCffiSession(_Curl):
@@ -155,28 +135,3 @@ def _writer(sink: Sink) -> Callable[[bytes], int]:
         return len(chunk)
 
     return write
-
-
-def _kind_of(error: RequestException, response: Response) -> str:
-    """The error kind, from libcurl's code, its message, and whether a response had begun."""
-    message = str(error)
-    kind = _KINDS.get(cast("CurlECode", error.code), f"other:curl-{int(error.code)}")
-    if kind == "timeout-read" and "Connection timed out" in message:
-        return "timeout-connect"
-    if error.code == CurlECode.SSL_CONNECT_ERROR and any(text in message for text in _LEFT):
-        return "connect"
-    cut = "chunk" in message or (response.status_code and "abruptly" in message)
-    return "protocol" if error.code == CurlECode.RECV_ERROR and cut else kind
-
-
-def _connects(response: Response) -> int:
-    """The connections that libcurl opened for the request."""
-    return int(cast("dict[Any, Any]", response.infos)[CurlInfo.NUM_CONNECTS])
-
-
-def _limits(seconds: float) -> dict[CurlOpt, int]:
-    """The options that limit connecting and each wait for bytes; below a second, the whole request."""
-    limits = {CurlOpt.CONNECTTIMEOUT_MS: int(seconds * 1000)}
-    if seconds < 1:
-        return {**limits, CurlOpt.TIMEOUT_MS: int(seconds * 1000)}
-    return {**limits, CurlOpt.LOW_SPEED_LIMIT: 1, CurlOpt.LOW_SPEED_TIME: math.ceil(seconds)}

@@ -19,9 +19,6 @@ from clientlab.workload.workload import Request
 # count more requests than were sent. geventhttpclient has no option for it.
 library.IDEMPOTENT_METHODS = frozenset()
 
-_CONNECTING = "_create_socket"
-"""The library's function that connects: it raises the same exceptions as sending and reading."""
-
 
 class GeventHttp:
     """One client, shared by all greenlets of the process. Its socket waits let other greenlets run."""
@@ -59,7 +56,7 @@ class GeventHttp:
             self._client.close()
 
     def _response(self, request: Request) -> HTTPSocketPoolResponse:
-        """The response, whose body is not read yet. A repeated request is parsed only once."""
+        """Return the response, whose body is not read yet. A repeated request is parsed only once."""
         last, target = self._last
         if self._client is None:
             self._client = self._new_client(request.url)
@@ -70,7 +67,9 @@ class GeventHttp:
         try:
             return self._client.request(request.method, target, request.body, request.headers)
         except OSError as error:
-            if isinstance(error, ssl.SSLError) or not _while_connecting(error):
+            # Connecting raises the same exceptions as sending and reading.
+            frames = (frame.f_code.co_name for frame, _ in traceback.walk_tb(error.__traceback__))
+            if isinstance(error, ssl.SSLError) or "_create_socket" not in frames:
                 raise
             kind = "timeout-connect" if isinstance(error, TimeoutError) else "connect"
             raise Fault(kind, str(error)) from error
@@ -83,7 +82,3 @@ class GeventHttp:
         if budget.ca_file is not None:
             options["ssl_options"] = {"ca_certs": budget.ca_file}
         return geventhttpclient.HTTPClient.from_url(url, **options)
-
-
-def _while_connecting(error: OSError) -> bool:
-    return any(frame.f_code.co_name == _CONNECTING for frame, _ in traceback.walk_tb(error.__traceback__))

@@ -70,7 +70,7 @@ class HttpClient:
             connection.close()
 
     def _prepared(self, request: Request) -> tuple[http.client.HTTPConnection, str]:
-        """This thread's connection, and the request's target. A repeated request is parsed only once."""
+        """Return this thread's connection and the request's target. A repeated request is parsed only once."""
         mine = self._of_thread
         connection = mine.connection
         if connection is None or mine.request is not request:
@@ -82,12 +82,9 @@ class HttpClient:
 
     def _new_connection(self, parts: SplitResult) -> http.client.HTTPConnection:
         host, port, timeout = parts.hostname or "", parts.port, self._budget.timeout
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
         if parts.scheme == "https":
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                host, port, timeout=timeout, context=self._tls
-            )
-        else:
-            connection = http.client.HTTPConnection(host, port, timeout=timeout)
+            connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
         self._all.append(connection)
         return connection
 

@@ -37,10 +37,9 @@ class Httplib2Http:
     def send(self, request: Request) -> StatusAndBody:
         mine = getattr(self._of_thread, "http", None) or self._new_http()
         kind = _Https if request.url.startswith("https:") else _Http
+        url, method = request.url, request.method
         try:
-            response, body = mine.request(
-                request.url, request.method, request.body, request.headers, connection_type=kind
-            )
+            response, body = mine.request(url, method, request.body, request.headers, connection_type=kind)
         except BaseException:
             mine.close()  # its connection is in an unknown state: the next request opens a new one
             raise
@@ -51,9 +50,8 @@ class Httplib2Http:
             made.close()
 
     def _new_http(self) -> httplib2.Http:
-        made = self._of_thread.http = httplib2.Http(
-            timeout=self._budget.timeout, proxy_info=None, ca_certs=self._budget.ca_file
-        )
+        timeout, ca_file = self._budget.timeout, self._budget.ca_file
+        made = self._of_thread.http = httplib2.Http(timeout=timeout, proxy_info=None, ca_certs=ca_file)
         made.follow_redirects = False
         self._all.append(made)
         return made

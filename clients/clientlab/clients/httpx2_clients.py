@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import httpx2
 
-from clientlab.clients.httpx_family import FamilyAsync, FamilyClient, FamilyPerCall, errors_of
+from clientlab.clients.httpx_family import FamilyAsync, FamilyClient, FamilyPerCall
 from clientlab.clients.per_thread import TimedPerThread
 
-_ERRORS = errors_of(httpx2)
 
-
-class Httpx2Client(FamilyClient):
+class Httpx2Client(FamilyClient, library=httpx2):
     """One client, shared by all threads of the process."""
 
-    library: ClassVar[Any] = httpx2
-    errors = _ERRORS
 
-
-class Httpx2Async(FamilyAsync):
+class Httpx2Async(FamilyAsync, library=httpx2):
     """One client for the event loop."""
 
-    library: ClassVar[Any] = httpx2
-    errors = _ERRORS
 
-
-class Httpx2PerCall(FamilyPerCall):
+class Httpx2PerCall(FamilyPerCall, library=httpx2):
     """`httpx2.request` for each request."""
-
-    library: ClassVar[Any] = httpx2
-    errors = _ERRORS
 
 
 class Httpx2ClientPerThread(TimedPerThread):

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import httpx
 
-from clientlab.clients.httpx_family import FamilyAsync, FamilyClient, FamilyPerCall, errors_of
+from clientlab.clients.httpx_family import FamilyAsync, FamilyClient, FamilyPerCall
 from clientlab.clients.per_thread import TimedPerThread
 
 
-class HttpxClient(FamilyClient):
+class HttpxClient(FamilyClient, library=httpx):
     """One client, shared by all threads of the process."""
 
-    library: ClassVar[Any] = httpx
-    errors = errors_of(httpx)
 
-
-class HttpxAsync(FamilyAsync):
+class HttpxAsync(FamilyAsync, library=httpx):
     """One client for the event loop."""
 
-    library: ClassVar[Any] = httpx
-    errors = errors_of(httpx)
 
-
-class HttpxPerCall(FamilyPerCall):
+class HttpxPerCall(FamilyPerCall, library=httpx):
     """`httpx.request` for each request."""
-
-    library: ClassVar[Any] = httpx
-    errors = errors_of(httpx)
 
 
 class HttpxClientPerThread(TimedPerThread):

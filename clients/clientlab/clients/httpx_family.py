@@ -1,7 +1,7 @@
-"""What sends with httpx and with httpx2, its continuation: the same lines, so that a difference is the library's.
+"""Clients of httpx and of httpx2, its continuation: the same code, so that a difference is the library's.
 
-A client of either is a class below with its library and its table of errors. No library is imported here, because a
-trial imports none but its own.
+A client is a subclass with its library: ``class HttpxClient(FamilyClient, library=httpx)``. No library is imported
+here, because a trial imports only its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ssl
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, ClassVar
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, NothingKept, Opened, Sink, StatusAndBody
 from clientlab.clients.tls_context import trusting
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -19,8 +19,14 @@ KEEP_IDLE_SECONDS = 75.0
 """Both libraries close idle connections after 5 s by default. The other clients keep them, so these do too."""
 
 
-def errors_of(library: Any) -> ErrorTable:
-    """The table of a library's exceptions."""
+def errors_of(library: Any, *, http2: bool = False) -> ErrorTable:
+    """Return the table of a library's exceptions."""
+    over_h2: ErrorTable = ()
+    if http2:
+        from h2.exceptions import H2Error  # noqa: PLC0415 - only clients with HTTP/2 need it
+
+        # The library blames the client for malformed frames of the server.
+        over_h2 = ((library.LocalProtocolError, "protocol"), (H2Error, "protocol"))
     return (
         (ssl.SSLError, "tls", "[SSL"),  # one without "[SSL" is anyio's want-read, part of any other error's chain
         (library.ConnectTimeout, "timeout-connect"),
@@ -35,15 +41,25 @@ def errors_of(library: Any) -> ErrorTable:
         (library.RemoteProtocolError, "protocol"),
         (library.DecodingError, "protocol"),
         (AttributeError, "reset", "getpeername"),  # anyio under uvloop: the peer has reset it before anyio looks at it
+        *over_h2,
     )
 
 
-class _Made:
-    """A client of the library: its limits, its TLS context and the check of its version of HTTP."""
+class _OfLibrary:
+    """A client of one of the libraries, with its table of errors."""
 
     library: ClassVar[Any]
     errors: ClassVar[ErrorTable]
-    http2: ClassVar[bool] = False
+    http2: ClassVar[bool]
+
+    def __init_subclass__(cls, library: Any = None, *, http2: bool = False) -> None:
+        if library is not None:
+            cls.library, cls.errors, cls.http2 = library, errors_of(library, http2=http2), http2
+
+
+class _Made(_OfLibrary):
+    """A client that is made once: its limits, its TLS context and the check of its version of HTTP."""
+
     spare: ClassVar[int] = 0  # connections beside the budget's, for failed ones that keep their place in the pool
 
     def __init__(
@@ -61,7 +77,7 @@ class _Made:
         self._trust = trust
 
     def made(self, client_class: Any, hook: Any, **options: Any) -> Any:
-        """A client with the budget's limits. `hook` looks at each response over HTTP/2."""
+        """Return a client with the budget's limits. `hook` looks at each response over HTTP/2."""
         if self.http2:
             options |= {"http2": True, "event_hooks": {"response": [hook]}}
         client = client_class(
@@ -75,14 +91,11 @@ class _Made:
         return client
 
     def tls(self) -> ssl.SSLContext | None:
-        """The TLS context; None: the library's own."""
+        """Return the TLS context, or None for the library's own."""
         return trusting(self._budget, self._trust, self.library.create_ssl_context)
 
     def limits(self) -> Any:
-        """The budget as the library's limits, with the number of idle connections and the seconds they are kept.
-
-        Without settings, all connections are kept. Without a budget: the library's defaults (100, 20 kept for 5 s).
-        """
+        """Return the budget as limits of the library; without one, its defaults: 100 connections, 20 kept for 5 s."""
         connections: int | None = 100
         kept: int | None = 20
         seconds = 5.0
@@ -151,24 +164,12 @@ class FamilyAsync(_Made):
         await self._client.aclose()
 
 
-class FamilyPerCall:
+class FamilyPerCall(NothingKept, _OfLibrary):
     """The library's top-level functions: every call makes a client, a TLS context and a connection."""
 
-    library: ClassVar[Any]
-    errors: ClassVar[ErrorTable]
-
-    def __init__(
-        self,
-        budget: Budget,
-        opened: Opened,  # noqa: ARG002 - Python's audit events count them
-        *,
-        trust: str = "lab",
-    ) -> None:
+    def __init__(self, budget: Budget, opened: Opened, *, trust: str = "lab") -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
         self._trust = trust
-
-    def open(self) -> None:
-        """Do nothing: a call keeps nothing for the next."""
 
     def send(self, request: Request) -> StatusAndBody:
         response = self.library.request(request.method, request.url, **self._options(request))
@@ -184,11 +185,8 @@ class FamilyPerCall:
         response = self.library.request(request.method, request.url, **self._options(request))
         return response.status_code, response.content, response.elapsed.total_seconds()
 
-    def close(self) -> None:
-        """Do nothing: each call closed its own client."""
-
     def _options(self, request: Request) -> dict[str, Any]:
-        """The arguments of a call. It has a new context, as the library itself makes one."""
+        """Return the arguments of a call. It has a new TLS context, as the library itself makes one."""
         tls = trusting(self._budget, self._trust, self.library.create_ssl_context)
         options = {"headers": request.headers, "content": request.body, "timeout": self._budget.timeout}
         return {**options, "verify": tls or True}

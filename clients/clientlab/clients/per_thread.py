@@ -19,7 +19,7 @@ class _OfThread(threading.local):
 
 
 class PerThread:
-    """One client of the class `shared` for each thread that sends. Each may hold one connection.
+    """One client of the class `shared` for each thread that sends, each with one connection.
 
     `open` makes as many as the budget has connections, before the first request is sent.
     """
@@ -41,15 +41,14 @@ class PerThread:
         return send(request)
 
     def stream(self, request: Request, sink: Sink) -> int:
-        status: int = self._taken().stream(request, sink)
-        return status
+        return int(self._taken().stream(request, sink))
 
     def close(self) -> None:
         for client in self._all:
             client.close()
 
     def _taken(self) -> Any:
-        """The client of this thread: one that no thread has yet, or a new one for a thread beyond the budget."""
+        """Return the client of this thread. A thread beyond the budget gets a new one."""
         mine = self._of_thread
         if mine.client is None:
             try:
@@ -67,8 +66,7 @@ class PerThread:
 
 
 class TimedPerThread(PerThread):
-    """The same of a library that measures its requests itself."""
+    """The same for a library that measures its requests itself."""
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
-        answer: tuple[int, bytes, float] = self._taken().timed(request)
-        return answer
+        return self._taken().timed(request)  # type: ignore[no-any-return]

@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from typing import ClassVar
 
 import pycurl
 
 from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.libcurl import kind_of, limits_of
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload.making import Upload
 from clientlab.workload.workload import Request
-
-_HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which pycurl does not name
-
-CURL_KINDS = {
-    pycurl.E_UNSUPPORTED_PROTOCOL: "protocol",  # the answer is not HTTP
-    pycurl.E_COULDNT_RESOLVE_PROXY: "connect",
-    pycurl.E_COULDNT_RESOLVE_HOST: "connect",
-    pycurl.E_COULDNT_CONNECT: "connect",
-    pycurl.E_FTP_WEIRD_SERVER_REPLY: "protocol",
-    pycurl.E_PARTIAL_FILE: "protocol",
-    pycurl.E_OPERATION_TIMEDOUT: "timeout-read",
-    pycurl.E_SSL_CONNECT_ERROR: "tls",
-    pycurl.E_GOT_NOTHING: "reset",
-    pycurl.E_SEND_FAIL_REWIND: "reset",  # libcurl cannot rewind a streamed upload after a dropped connection
-    pycurl.E_SEND_ERROR: "reset",
-    pycurl.E_RECV_ERROR: "reset",
-    pycurl.E_PEER_FAILED_VERIFICATION: "tls",
-    pycurl.E_BAD_CONTENT_ENCODING: "protocol",
-    pycurl.E_HTTP2: "protocol",
-    _HTTP2_STREAM: "protocol",
-    pycurl.E_SSL_CACERT_BADFILE: "tls",
-}
-"""libcurl's error codes and their kinds."""
-
-
-_LEFT = ("Connection reset by peer", "unexpected eof")
-"""libcurl's messages for a TLS handshake that the peer did not finish. With others, verification failed."""
 
 
 class _ThreadHandle(threading.local):
@@ -59,8 +32,6 @@ class PycurlHandle:
         self.connections = budget.connections
         # Within the range of libcurl, which passes at most 16 KiB at a time.
         self._buffer = min(max(budget.chunk_size, 1024), 10 << 20)
-        self._milliseconds = int(budget.timeout * 1000)
-        self._limits = limits_of(budget.timeout)
         self._forbid_reuse = forbid_reuse
         self._opened = opened
         self._of_thread = _ThreadHandle()
@@ -92,7 +63,7 @@ class PycurlHandle:
             handle.close()
 
     def _handle(self, request: Request) -> pycurl.Curl:
-        """This thread's handle, set up for the request."""
+        """Return this thread's handle, set up for the request."""
         mine = self._of_thread
         handle = mine.handle
         if handle is None:
@@ -105,11 +76,10 @@ class PycurlHandle:
         return handle
 
     def new_handle(self) -> pycurl.Curl:
-        """An easy handle with the budget's limits; closed with the client."""
+        """Return an easy handle with the budget's limits, which is closed with the client."""
         handle = pycurl.Curl()
         handle.setopt(pycurl.NOSIGNAL, 1)  # time limits by signal are for single-threaded programs
-        handle.setopt(pycurl.CONNECTTIMEOUT_MS, self._milliseconds)
-        for option, value in self._limits:
+        for option, value in limits_of(self._budget.timeout).items():
             handle.setopt(option, value)
         handle.setopt(pycurl.HTTP_VERSION, self.version)
         if self._budget.ca_file is not None:
@@ -139,41 +109,19 @@ class PycurlHandle:
         handle.setopt(pycurl.URL, request.url)
 
     def status_of(self, handle: pycurl.Curl) -> int:
-        """The status of a finished transfer. Reports the connections that it opened."""
+        """Return the status of a finished transfer, and report the connections that it opened."""
         if handle.getinfo(pycurl.NUM_CONNECTS):
             self._opened()
         status: int = handle.getinfo(pycurl.RESPONSE_CODE)
         return status
 
     def fault_of(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
-        """The kind of libcurl's error.
-
-        A time-out before the request is sent is one of connecting, and so is a handshake that the peer left. A
-        malformed chunk has the code of a connection that was reset.
-        """
-        kind = CURL_KINDS.get(code, f"other:curl-{code}")
-        if kind == "timeout-read" and handle.getinfo(pycurl.REQUEST_SIZE) == 0:
-            kind = "timeout-connect"
-        if code == pycurl.E_SSL_CONNECT_ERROR and any(words in message for words in _LEFT):
-            kind = "connect"
-        if kind == "reset" and "unexpected eof" in message and handle.getinfo(pycurl.HEADER_SIZE):
-            kind = "protocol"  # truncated over TLS: libcurl only reports the missing close_notify
-        if code == pycurl.E_RECV_ERROR and "chunk" in message:
-            kind = "protocol"
+        """Return libcurl's error as a fault, and report the connections that were opened."""
+        has_head, is_connecting = bool(handle.getinfo(pycurl.HEADER_SIZE)), handle.getinfo(pycurl.REQUEST_SIZE) == 0
+        kind = kind_of(code, message, has_head=has_head, is_connecting=is_connecting)
         if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS:
             self._opened()
         return Fault(kind, message)
-
-
-def limits_of(seconds: float) -> tuple[tuple[int, int], ...]:
-    """The options that limit each wait for bytes: libcurl gives up below one byte per second for so long.
-
-    It knows whole seconds only, and looks at the bytes of the last five: silence after the first bytes of a body is
-    noticed up to so much later. Below a second there is its limit for the whole request alone.
-    """
-    if seconds < 1:
-        return ((pycurl.TIMEOUT_MS, int(seconds * 1000)),)
-    return (pycurl.LOW_SPEED_LIMIT, 1), (pycurl.LOW_SPEED_TIME, math.ceil(seconds))
 
 
 class PycurlH2(PycurlHandle):
@@ -192,13 +140,11 @@ class PycurlH2(PycurlHandle):
         return status
 
     def _check_version(self) -> None:
+        """Close a handle that has connected and fallen back to HTTP/1.1, which libcurl does silently."""
         handle = self._of_thread.handle
-        # Checked once per connection. libcurl falls back to HTTP/1.1 silently; such a handle is closed.
-        if (
-            handle is not None
-            and handle.getinfo(pycurl.NUM_CONNECTS)
-            and handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0
-        ):
+        if handle is None or not handle.getinfo(pycurl.NUM_CONNECTS):
+            return
+        if handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0:
             self._all.remove(handle)
             handle.close()  # closes its connection too
             self._of_thread.handle = None

@@ -27,8 +27,11 @@ _ERRORS: ErrorTable = (
 )
 
 
+_ANY_NUMBER = 1 << 20
+
+
 class _Pyqwest:
-    """What both clients share: their transport, which is the pool and the limits."""
+    """What both clients share: the options of their transport, which is the pool and the limits."""
 
     errors: ClassVar[ErrorTable] = _ERRORS
 
@@ -36,30 +39,23 @@ class _Pyqwest:
         self._budget = budget
 
     def _options(self) -> dict[str, Any]:
-        """Return the arguments of the transport."""
-        budget = self._budget
+        ca_file, pool = self._budget.ca_file, self._budget.connections
         options: dict[str, Any] = {
             "http_version": pyqwest.HTTPVersion.HTTP1,
             # The read limit starts with connecting. The connect limit is shorter, so that the two can be told apart.
-            "connect_timeout": 0.95 * budget.timeout,
-            "read_timeout": budget.timeout,
+            "connect_timeout": 0.95 * self._budget.timeout,
+            "read_timeout": self._budget.timeout,
             "follow_redirects": False,
             "enable_gzip": False,
             "enable_brotli": False,
             "enable_zstd": False,
             "enable_otel": False,
         }
-        if budget.ca_file is None:
-            options["tls_include_system_certs"] = True
-        else:
-            options["tls_ca_cert"] = Path(budget.ca_file).read_bytes()
-        if budget.connections is None:
-            return options
-        idle = {"pool_idle_timeout": None, "pool_max_idle_per_host": budget.connections or _ANY_NUMBER}
-        return {**options, **idle, "max_connections_per_address": budget.connections or None}
-
-
-_ANY_NUMBER = 1 << 20
+        options |= {"tls_ca_cert": Path(ca_file).read_bytes()} if ca_file else {"tls_include_system_certs": True}
+        if pool is not None:
+            options |= {"pool_idle_timeout": None, "pool_max_idle_per_host": pool or _ANY_NUMBER}
+            options["max_connections_per_address"] = pool or None
+        return options
 
 
 class PyqwestClient(_Pyqwest):

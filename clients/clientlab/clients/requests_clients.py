@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from http.cookiejar import DefaultCookiePolicy
 from typing import ClassVar
 
@@ -10,7 +9,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import exceptions as urllib3_errors
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, NothingKept, Opened, Sink, StatusAndBody
 from clientlab.clients.per_thread import TimedPerThread
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -32,12 +31,12 @@ REQUESTS_ERRORS: ErrorTable = (
 )
 
 
-class RequestsClient(ABC):
+class _Requests:
     """What both clients do with a response, however it was asked for."""
 
     errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
         self._budget = budget
 
     def send(self, request: Request) -> StatusAndBody:
@@ -54,46 +53,27 @@ class RequestsClient(ABC):
         response = self._response(request)
         return response.status_code, response.content, response.elapsed.total_seconds()
 
-    @abstractmethod
-    def _response(self, request: Request, *, stream: bool = False) -> requests.Response: ...
+    def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
+        raise NotImplementedError
 
 
-class RequestsPerCall(RequestsClient):
+class RequestsPerCall(NothingKept, _Requests):
     """`requests.request` for each request."""
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
-        super().__init__(budget)
-
-    def open(self) -> None:
-        """Do nothing: a call keeps nothing for the next."""
-
-    def close(self) -> None:
-        """Do nothing: each call closed its own session."""
-
     def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
+        headers = {**request.headers, "Connection": None}  # no `keep-alive`, which other clients do not send
+        timeout, verify = self._budget.timeout, self._budget.ca_file or True
         return requests.request(
-            request.method,
-            request.url,
-            headers={**request.headers, "Connection": None},  # no `keep-alive`, which other clients do not send
-            data=request.body,
-            timeout=self._budget.timeout,
-            verify=self._budget.ca_file or True,
-            allow_redirects=False,
-            stream=stream,
-        )
+            request.method, request.url, headers=headers, data=request.body, timeout=timeout, verify=verify,
+            allow_redirects=False, stream=stream,
+        )  # fmt: skip
 
 
-class RequestsSession(RequestsClient):
+class RequestsSession(_Requests):
     """One session, shared by all threads of the process, with a pool of the budget's size."""
 
-    def __init__(
-        self,
-        budget: Budget,
-        opened: Opened,  # noqa: ARG002 - Python's audit events count them
-        *,
-        pool_block: bool = False,
-    ) -> None:
-        super().__init__(budget)
+    def __init__(self, budget: Budget, opened: Opened, *, pool_block: bool = False) -> None:
+        super().__init__(budget, opened)
         self._pool_block = pool_block
 
     @property
@@ -115,16 +95,11 @@ class RequestsSession(RequestsClient):
         self.session.close()
 
     def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
+        timeout, verify = self._budget.timeout, self._budget.ca_file or True  # the environment overrides the session's
         return self.session.request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            data=request.body,
-            timeout=self._budget.timeout,
-            verify=self._budget.ca_file or True,  # an environment variable would override the session's value
-            allow_redirects=False,
-            stream=stream,
-        )
+            request.method, request.url, headers=request.headers, data=request.body, timeout=timeout, verify=verify,
+            allow_redirects=False, stream=stream,
+        )  # fmt: skip
 
 
 class RequestsSessionPerThread(TimedPerThread):

@@ -14,11 +14,9 @@ OTHERS = "# clientlab: the CAs from here on are those that libraries trust by de
 
 
 def tls_context(budget: Budget) -> ssl.SSLContext | None:
-    """A context that trusts only the budget's CA; None without a CA: the library then makes its own context.
+    """Return a context that trusts only the budget's CA, or None without a CA: the library then makes its own context.
 
-    Certificate and host name are verified, as by `ssl.create_default_context`, with TLS 1.2 or newer. ALPN offers
-    HTTP/1.1, as for all clients; libraries that speak HTTP/2 replace it. Reads a file, so call it once, in `open`.
-    Raises OSError if the file is missing or holds no certificate.
+    It verifies certificate and host name. ALPN offers HTTP/1.1; libraries that speak HTTP/2 replace it.
     """
     if budget.ca_file is None:
         return None
@@ -28,10 +26,9 @@ def tls_context(budget: Budget) -> ssl.SSLContext | None:
 
 
 def trusting(budget: Budget, trust: str, library_context: Callable[[], ssl.SSLContext]) -> ssl.SSLContext | None:
-    """`tls_context`, or with ``trust=default`` the context of `library_context`, which also trusts the target's CA.
+    """Return `tls_context`, or with ``trust=default`` the library's own context, which also trusts the target's CA.
 
-    `library_context` is what the library calls where its user names no CA. What that costs differs: one library reads
-    140 certificates, another one opens a folder.
+    What `library_context` costs differs: one library reads 140 certificates, another one opens a folder.
     """
     if trust != "default" or budget.ca_file is None:
         return tls_context(budget)
@@ -42,5 +39,5 @@ def trusting(budget: Budget, trust: str, library_context: Callable[[], ssl.SSLCo
 
 @functools.cache
 def _own_ca(ca_file: str) -> str:
-    """The PEM text of the target's CA alone. A file without the line holds no other CAs."""
+    """Return the PEM text of the target's CA alone. A file without the line holds no other CAs."""
     return Path(ca_file).read_text(encoding="utf-8").partition(OTHERS)[0]

@@ -42,23 +42,13 @@ class Urllib3Pool:
 
     def send(self, request: Request) -> StatusAndBody:
         response = self._manager.request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            body=request.body,
-            redirect=False,
+            request.method, request.url, headers=request.headers, body=request.body, redirect=False
         )
         return response.status, response.data
 
     def stream(self, request: Request, sink: Sink) -> int:
-        with self._manager.request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            body=request.body,
-            redirect=False,
-            preload_content=False,
-        ) as response:
+        options: dict[str, Any] = {"body": request.body, "redirect": False, "preload_content": False}
+        with self._manager.request(request.method, request.url, headers=request.headers, **options) as response:
             for chunk in response.stream(self._budget.chunk_size):
                 sink(chunk)
             return response.status

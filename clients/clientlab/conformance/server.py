@@ -118,13 +118,19 @@ class CountingServer:
         protocol = asyncio.StreamReaderProtocol(reader)
         with contextlib.suppress(OSError, EOFError):  # closed by the client, or its handshake failed
             transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=context)
-            with contextlib.closing(StreamWriter(transport, protocol, reader, loop)) as writer:
+            writer = StreamWriter(transport, protocol, reader, loop)
+            try:
                 first = await reader.readexactly(1)
                 self.spoken_to.add(context)
                 self.connections += 1
                 tls = writer.get_extra_info("ssl_object")
                 http2 = tls is not None and tls.selected_alpn_protocol() == "h2"
                 await (self._serve_http2 if http2 else self._serve_http1)(first, reader, writer, self.connections)
+            except asyncio.CancelledError:
+                transport.abort()  # unsent bytes would keep it open beyond the end of the loop
+                raise
+            finally:
+                writer.close()
 
     async def _answer(self, seen: Seen) -> ServerAnswer:
         """Record a request and return its answer."""

@@ -13,24 +13,19 @@ from clientlab.executors.executor_interface import LOOP, AsyncCaller, ExecutorCo
 from clientlab.executors.pacing import PacedNumbers, spawn_each
 from clientlab.executors.processes import START_METHOD, SharedCounter, arrive
 
-_sources: list[tuple[SharedCounter, Barrier]] = []
-"""In a pool process: the numbers of an open load, and where all processes meet before it begins."""
-
-
-# In a pool process: number of connections → event loop and caller. Usually one entry.
-_homes: dict[int, tuple[asyncio.Runner, AsyncCaller]] = {}
-
-
 _Part = tuple[ExecutorContext, str, int]
 """Context, name of the event loop, connections."""
+
+# In a pool process:
+_sources: list[tuple[SharedCounter, Barrier]] = []  # the numbers of an open load, and where all processes meet
+_homes: dict[int, tuple[asyncio.Runner, AsyncCaller]] = {}  # connections → event loop and caller; usually one entry
 
 
 class AsyncioProcesses:
     """`chunks` equal chunks and one for the remainder. Each process gathers all requests of its chunk.
 
-    Every process has its own connection pool. `concurrency` is divided among the processes, so that all
-    of them together keep to it. In an open load, there are `chunks` processes. Whichever is free takes the next number
-    when it is due, and starts a task for it.
+    Every process has its own connection pool. `concurrency` is divided among the processes. In an open load, there are
+    `chunks` processes. Whichever is free takes the next number when it is due, and starts a task for it.
     """
 
     def __init__(
@@ -53,32 +48,31 @@ class AsyncioProcesses:
             self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing)
             return
         self._processes = min(self._chunks, self._context.concurrency)
+        # What a process of an open load gets: its share of the connections.
+        self._part = self._context, self._loop, self._context.concurrency // self._processes
         shared = SharedCounter(self._multiprocessing), self._multiprocessing.Barrier(self._processes)
         self._pool = ProcessPoolExecutor(
             self._processes, self._multiprocessing, initializer=_share, initargs=(self._context, *shared)
         )
-        deque(self._pool.map(_arrive, [self._part()] * self._processes), maxlen=0)
+        deque(self._pool.map(_arrive, [self._part] * self._processes), maxlen=0)
 
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
-            deque(self._pool.map(_send_paced, [(self._part(), numbers.began)] * self._processes), maxlen=0)
+            deque(self._pool.map(_send_paced, [(self._part, numbers.began)] * self._processes), maxlen=0)
             return
-        parts = share_out(list(numbers), self._chunks, self._context.concurrency)
-        if self._context.schedule is not None:  # the warm-up warms the clients that the schedule will use
-            every, processes = list(numbers), self._processes
-            parts = [(every[index::processes], self._part()[2]) for index in range(processes)]
+        every = list(numbers)
+        if self._context.schedule is None:
+            parts = share_out(every, self._chunks, self._context.concurrency)
+        else:  # the warm-up warms the clients that the schedule will use
+            parts = [(every[index :: self._processes], self._part[2]) for index in range(self._processes)]
         deque(self._pool.map(_gather, [(self._context, self._loop, *part) for part in parts]), maxlen=0)
 
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _part(self) -> _Part:
-        """What a process of an open load gets: its share of the connections."""
-        return self._context, self._loop, self._context.concurrency // self._processes
-
 
 def share_out(numbers: list[int], chunks: int, concurrency: int) -> list[tuple[list[int], int]]:
-    """Chunks of numbers, each with its share of connections; the shares add up to at most `concurrency`.
+    """Return chunks of numbers, each with its share of connections; the shares add up to at most `concurrency`.
 
     There are fewer chunks if a chunk would get no number or no connection.
     """
@@ -89,18 +83,6 @@ def share_out(numbers: list[int], chunks: int, concurrency: int) -> list[tuple[l
     share = (concurrency - for_rest) // chunks
     parts = [(numbers[i * size : (i + 1) * size], share) for i in range(chunks)]
     return [*parts, (rest, for_rest)] if rest else parts
-
-
-def _gather(part: tuple[ExecutorContext, str, list[int], int]) -> None:
-    context, loop, numbers, connections = part
-    runner, call = _home(context, loop, connections)
-    runner.run(_gather_all(call, numbers))
-
-
-def _home(context: ExecutorContext, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
-    if connections not in _homes:
-        _homes[connections] = _new_home(context, loop, connections)
-    return _homes[connections]
 
 
 def _share(context: ExecutorContext, counter: SharedCounter, meeting: Barrier) -> None:
@@ -122,16 +104,24 @@ def _send_paced(task: tuple[_Part, float]) -> None:
         runner.run(spawn_each(PacedNumbers(schedule, began, _sources[0][0].take), call))
 
 
-async def _gather_all(call: AsyncCaller, numbers: list[int]) -> None:
-    await asyncio.gather(*(call(number) for number in numbers))
+def _gather(part: tuple[ExecutorContext, str, list[int], int]) -> None:
+    context, loop, numbers, connections = part
+    runner, call = _home(context, loop, connections)
+
+    async def gather() -> None:
+        await asyncio.gather(*(call(number) for number in numbers))
+
+    runner.run(gather())
 
 
-def _new_home(context: ExecutorContext, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
-    runner = asyncio.Runner(loop_factory=context.loop_factory(loop))
-    call: AsyncCaller = runner.run(context.aopen(connections))
-    # Pool processes do not run `atexit` functions, but they run finalizers.
-    util.Finalize(None, _close, args=(runner, call), exitpriority=10)
-    return runner, call
+def _home(context: ExecutorContext, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
+    if connections not in _homes:
+        runner = asyncio.Runner(loop_factory=context.loop_factory(loop))
+        call: AsyncCaller = runner.run(context.aopen(connections))
+        # Pool processes do not run `atexit` functions, but they run finalizers.
+        util.Finalize(None, _close, args=(runner, call), exitpriority=10)
+        _homes[connections] = runner, call
+    return _homes[connections]
 
 
 def _close(runner: asyncio.Runner, call: AsyncCaller) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from clientlab.executors.executor_interface import LOOP, AsyncCaller, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
+
+_Home = tuple[asyncio.Runner, AsyncCaller, int]
+"""What a thread holds: an event loop, a caller, and the number of its tasks."""
+_Given = TypeVar("_Given")
+_Result = TypeVar("_Result")
 
 
 class AsyncioThreads:
@@ -25,66 +31,45 @@ class AsyncioThreads:
 
     def open(self) -> None:
         shares = [len(range(index, self._context.concurrency, self._threads)) for index in range(self._threads)]
-        self._loops = [_LoopThread(self._context, self._loop, share) for share in shares]
-        _wait(thread.do(thread.open) for thread in self._loops)
+        self._pools = [ThreadPoolExecutor(1) for _ in shares]
+        self._homes = self._in_each_thread(self._open_home, shares)
 
     def run(self, numbers: RequestNumbers) -> None:
-        parts = self._parts(numbers)
-        self._warms_up = False
-        _wait(thread.do(thread.send, part) for thread, part in zip(self._loops, parts, strict=True))
-
-    def close(self) -> None:
-        _wait(thread.do(thread.close) for thread in self._loops)
-        for thread in self._loops:
-            thread.end()
-
-    def _parts(self, numbers: RequestNumbers) -> list[Iterable[int]]:
-        """What each thread iterates over."""
         if isinstance(numbers, PacedNumbers):
-            return [*numbers.split(self._threads)]
-        if self._warms_up:  # the first thread could take them all before the last one has begun
+            parts: list[Iterable[int]] = [*numbers.split(self._threads)]
+        elif self._warms_up:  # the first thread could take them all before the last one has begun
             every = list(numbers)
-            return [iter(every[index :: self._threads]) for index in range(self._threads)]
-        shared = iter(numbers)
-        return [shared] * self._threads
-
-
-class _LoopThread:
-    """A thread with an event loop and a caller. Its methods but `do` and `end` are called in the thread."""
-
-    def __init__(self, context: ExecutorContext, loop: str, tasks: int) -> None:
-        self._context = context
-        self._loop = loop
-        self._tasks = tasks
-        self._pool = ThreadPoolExecutor(1)
-
-    def do(self, method: Callable[..., None], *arguments: Iterable[int]) -> Future[None]:
-        """Call a method in the thread."""
-        return self._pool.submit(method, *arguments)
-
-    def end(self) -> None:
-        """End the thread."""
-        self._pool.shutdown()
-
-    def open(self) -> None:
-        """Make the loop and the client."""
-        self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
-        self._call: AsyncCaller = self._runner.run(self._context.aopen(self._tasks))
-
-    def send(self, numbers: Iterable[int]) -> None:
-        """Send the requests of these numbers."""
-        self._runner.run(self._send(numbers))
+            parts = [iter(every[index :: self._threads]) for index in range(self._threads)]
+        else:
+            parts = [iter(numbers)] * self._threads
+        self._warms_up = False
+        self._in_each_thread(_send, [*zip(self._homes, parts, strict=True)])
 
     def close(self) -> None:
-        """Close both."""
-        self._runner.run(self._call.close())
-        self._runner.close()
+        self._in_each_thread(_close_home, self._homes)
+        for pool in self._pools:
+            pool.shutdown()
 
-    async def _send(self, numbers: Iterable[int]) -> None:
-        await asyncio.gather(*(self._call.send_all(numbers) for _ in range(self._tasks)))
+    def _open_home(self, tasks: int) -> _Home:
+        runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
+        return runner, runner.run(self._context.aopen(tasks)), tasks
+
+    def _in_each_thread(self, function: Callable[[_Given], _Result], given: Sequence[_Given]) -> list[_Result]:
+        """Call the function in all threads at once. Raises what one of them raised."""
+        calls = [pool.submit(function, one) for pool, one in zip(self._pools, given, strict=True)]
+        return [call.result() for call in calls]
 
 
-def _wait(futures: Iterable[Future[None]]) -> None:
-    """Wait for calls that all threads have begun. Raises what one of them raised."""
-    for future in list(futures):
-        future.result()
+def _send(work: tuple[_Home, Iterable[int]]) -> None:
+    (runner, caller, tasks), numbers = work
+
+    async def send() -> None:
+        await asyncio.gather(*(caller.send_all(numbers) for _ in range(tasks)))
+
+    runner.run(send())
+
+
+def _close_home(home: _Home) -> None:
+    runner, caller, _ = home
+    runner.run(caller.close())
+    runner.close()

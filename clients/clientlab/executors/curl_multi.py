@@ -35,12 +35,9 @@ class _Transfer:
     def take(self) -> bytes:
         """Return the whole body and forget it. BytesIO passes its buffer on without a copy."""
         body = self.body.getvalue()
-        self.clear()
-        return body
-
-    def clear(self) -> None:
         self.body.seek(0)
         self.body.truncate()
+        return body
 
 
 class CurlMulti:
@@ -73,7 +70,8 @@ class CurlMulti:
         coming = iter(numbers)
         running = sum(self._begin(transfer, coming) for transfer in self._transfers.values())
         while running:
-            self._wait()
+            milliseconds = self._multi.timeout()
+            self._act(self._sockets.poll(milliseconds if milliseconds >= 0 else None))
             for transfer in self._ended():
                 running -= not self._begin(transfer, coming)
 
@@ -82,7 +80,7 @@ class CurlMulti:
         self._multi.close()
 
     def _begin(self, transfer: _Transfer, coming: Iterator[int]) -> bool:
-        """Start the next request. Returns False if there is none."""
+        """Start the next request. Return False if there is none."""
         number = next(coming, None)
         if number is None:
             return False
@@ -98,7 +96,7 @@ class CurlMulti:
         self._multi.add_handle(transfer.handle)
 
     def _run_paced(self, numbers: PacedNumbers) -> None:
-        """Each request has the next free transfer from its planned start on. Beside the sockets, a timer is watched."""
+        """Give each request the next free transfer from its planned start on, which a timer signals."""
         free = list(self._transfers.values())
         timer = KernelTimer() if has_kernel_timer() else None
         if timer is not None:
@@ -109,34 +107,24 @@ class CurlMulti:
                     self._start(free.pop(), number)
             if numbers.next_start is None and len(free) == len(self._transfers):
                 break
-            self._wait_paced(numbers.next_start if free else None, timer)
+            start = numbers.next_start if free else None
+            limits = [] if (milliseconds := self._multi.timeout()) < 0 else [milliseconds]
+            if timer is not None:
+                timer.set(start)
+            elif start is not None:
+                limits.append(max(0, math.ceil(1000 * (start - time.perf_counter()))))
+            ready = self._sockets.poll(min(limits) if limits else None)
+            self._act([one for one in ready if timer is None or one[0] != timer.descriptor])
             free += self._ended()
         if timer is not None:
             self._sockets.unregister(timer.descriptor)
             timer.close()
 
-    def _wait_paced(self, start: float | None, timer: KernelTimer | None) -> None:
-        """`_wait`, but no longer than until the next planned start for which a transfer is free."""
-        limits = [] if (milliseconds := self._multi.timeout()) < 0 else [milliseconds]
-        if timer is not None:
-            timer.set(start)
-        elif start is not None:
-            limits.append(max(0, math.ceil(1000 * (start - time.perf_counter()))))
-        ready = self._sockets.poll(min(limits) if limits else None)
-        self._act([one for one in ready if timer is None or one[0] != timer.descriptor])
-
-    def _wait(self) -> None:
-        """Wait until a socket is ready or a time limit of libcurl has passed, then let libcurl continue."""
-        milliseconds = self._multi.timeout()
-        self._act(self._sockets.poll(milliseconds if milliseconds >= 0 else None))
-
     def _act(self, ready: Sequence[tuple[int, int]]) -> None:
         """Let libcurl continue: with the sockets that are ready, or after a time limit."""
         for socket, events in ready:
             can_write = pycurl.CSELECT_OUT if events & select.POLLOUT else 0
-            can_read = (
-                pycurl.CSELECT_IN if events & ~select.POLLOUT else 0
-            )  # also for errors, which libcurl finds when it reads
+            can_read = pycurl.CSELECT_IN if events & ~select.POLLOUT else 0  # libcurl finds errors when it reads
             self._multi.socket_action(socket, can_read | can_write)
         if not ready:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -153,7 +141,7 @@ class CurlMulti:
             for handle, code, message in failed:
                 transfer = self._transfers[handle]
                 self._record.fail(transfer.number, self._client.fault_of(handle, code, message))
-                transfer.clear()
+                transfer.take()
                 yield self._free(transfer)
 
     def _free(self, transfer: _Transfer) -> _Transfer:

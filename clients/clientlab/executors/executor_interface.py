@@ -1,10 +1,8 @@
 """The interface of an executor, and of the objects that it works with.
 
 An executor decides who sends when, and nothing else. It gets an `ExecutorContext`, from which each process opens a
-caller, and `Numbers`, the numbers of the requests to send. A caller sends request k of the workload with the client
-of the strategy and records it. The caller owns the clock, never the executor.
-
-`open`, `run` and `close` are called in this order. With warm connections, `run` is called twice.
+caller, and the numbers of the requests to send. A caller sends request k of the workload with the strategy's client and
+records it. The caller owns the clock, never the executor.
 """
 
 from __future__ import annotations
@@ -58,24 +56,22 @@ class AsyncCaller(Protocol):
 class Record(Protocol):
     """For an executor that drives its client itself: it reports when a request begins and how it ended."""
 
-    def admits(self, number: int) -> bool:
-        """Whether to send a request of an open load. False: it is too late, and was recorded as dropped."""
-
     @property
-    def client(self) -> Any:
-        """The strategy's client, opened."""
+    def client(self) -> Any: ...
+
+    def admits(self, number: int) -> bool:
+        """Return whether to send a request of an open load. If not, it is too late, and was recorded as dropped."""
 
     def begin(self, number: int) -> Request:
         """Return request `number`, to be sent at once: its clock runs."""
 
     def finish(self, number: int, status: int, body: bytes) -> None:
-        """The whole response was read."""
+        """Record that the whole response was read."""
 
     def fail(self, number: int, error: Exception) -> None:
-        """The request failed; the kind of the error is recorded."""
+        """Record the kind of an error."""
 
-    def close(self) -> None:
-        """Close the client and finish the records of this process."""
+    def close(self) -> None: ...
 
 
 class ToolCaller(Protocol):
@@ -85,14 +81,12 @@ class ToolCaller(Protocol):
     request: Request
 
     @property
-    def client(self) -> Any:
-        """The strategy's client."""
+    def client(self) -> Any: ...
 
     def finish(self, began: float, report: ToolReport) -> None:
         """Record the report of a program that was started at `began` (`time.perf_counter`) and has ended."""
 
-    def close(self) -> None:
-        """Finish the records of this process."""
+    def close(self) -> None: ...
 
 
 class ExecutorContext(Protocol):
@@ -113,6 +107,9 @@ class ExecutorContext(Protocol):
     def open(self, connections: int) -> Caller:
         """Open a caller in this process, whose client may hold so many connections."""
 
+    async def aopen(self, connections: int) -> AsyncCaller:
+        """Open a caller for an asyncio client in the running event loop."""
+
     def record(self, connections: int) -> Record:
         """Open a record for an executor that drives the client itself."""
 
@@ -121,9 +118,6 @@ class ExecutorContext(Protocol):
 
     def loop_factory(self, name: str) -> Callable[[], asyncio.AbstractEventLoop]:
         """Return the factory of an event loop, asyncio or uvloop."""
-
-    async def aopen(self, connections: int) -> AsyncCaller:
-        """Open a caller for an asyncio client in the running event loop."""
 
 
 class SharedRange:
@@ -146,18 +140,13 @@ class SharedRange:
         return number
 
 
-_IN_TURN: Callable[[range], Iterator[int]] = SharedRange if "t" in sys.abiflags else iter
-"""The flag is that of CPython built for free threading."""
-
-
 class RequestNumbers:
     """The numbers of the requests to send: `count` of them, or as many as begin before `deadline`.
 
-    Several threads or tasks may share this iterator. `deadline` is in seconds of `time.perf_counter`, a clock that
-    all processes of a machine share. `first`: the lowest number. Without a count, `step` divides the numbers among
-    processes. `least`
-    requests begin even after the deadline; then `extended` becomes true: on a busy machine, a pool of processes may be
-    ready only when the time is over. `over`: the deadline has ended the numbers.
+    Several threads or tasks may share this iterator. `deadline` is in seconds of `time.perf_counter`, a clock that all
+    processes of a machine share. `first`: the lowest number. Without a count, `step` divides the numbers among
+    processes, and `least` requests begin even after the deadline, because a pool of processes may be ready only then on
+    a busy machine; `extended` becomes true. `over`: the deadline has ended the numbers.
     """
 
     def __init__(
@@ -169,7 +158,10 @@ class RequestNumbers:
         self.least = least
         self.extended = False
         self.over = False
-        self._counted = None if count is None else _IN_TURN(range(first, first + count))
+        self._counted: Iterator[int] | None = None
+        if count is not None:
+            numbers = range(first, first + count)
+            self._counted = SharedRange(numbers) if "t" in sys.abiflags else iter(numbers)  # "t": free threading
         self._next = itertools.count(first, step).__next__
         self._enough = first + least * step
 
@@ -182,7 +174,7 @@ class RequestNumbers:
         return self._next()
 
     def _late(self) -> int:
-        """The next number after the deadline. Raises StopIteration where `least` numbers were taken."""
+        """Return the next number after the deadline, until `least` numbers are taken."""
         number = self._next()
         if number >= self._enough:
             self.over = True
@@ -201,7 +193,8 @@ With a number of requests, all are queued at once. With a duration, at least as 
 class Executor(Protocol):
     """One concurrency model. Its settings are keyword arguments of `__init__`.
 
-    An optional class method `prepare` is called before the client's library is imported.
+    `open`, `run` and `close` are called in this order, with warm connections `run` twice. An optional class method
+    `prepare` is called before the client's library is imported.
     """
 
     def __init__(self, context: ExecutorContext) -> None: ...

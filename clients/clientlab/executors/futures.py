@@ -43,5 +43,5 @@ class _Recorded:
         self._client = call.client
 
     def get_adapter(self, url: str) -> Any:
-        """The session's adapter, if FuturesSession may size its pool, as it does above ten workers."""
+        """Return the session's adapter if FuturesSession may size its pool, as it does above ten workers."""
         return self._client.session.get_adapter(url) if self._client.library_defaults else None

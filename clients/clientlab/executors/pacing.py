@@ -19,7 +19,7 @@ import struct
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from clientlab.executors.executor_interface import RequestNumbers
 from clientlab.workload.arrivals import Arrivals
@@ -45,7 +45,7 @@ def wait_until(moment: float) -> None:
 class KernelTimer:
     """A timerfd: a file descriptor that is readable from the moment on to which it was set.
 
-    By ctypes, since Python has `os.timerfd_create` only from 3.13 on. Raises OSError where no descriptor is left.
+    By ctypes, since Python has `os.timerfd_create` only from 3.13 on. Raises OSError if no descriptor is left.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class KernelTimer:
 
 
 def has_kernel_timer() -> bool:
-    """Whether this system has a timerfd."""
+    """Return whether this system has a timerfd."""
     return sys.platform == "linux"
 
 
@@ -83,28 +83,6 @@ def prepare() -> None:
     """Load what timers need, before a schedule begins: the imports would hold up its first requests."""
     if has_kernel_timer():
         _libc()
-
-
-class Pacer(Protocol):
-    """Wakes the tasks of one event loop."""
-
-    async def until(self, moment: float) -> None:
-        """Return when `time.perf_counter` has reached `moment`."""
-
-    async def rest(self) -> None:
-        """Let other tasks run."""
-
-
-def pacer_here() -> Pacer:
-    """The most precise timer for the running loop, of asyncio or of trio. It lives as long as the loop."""
-    asyncio = sys.modules.get("asyncio")  # a loop of it that runs has imported it
-    try:
-        loop = None if asyncio is None else asyncio.get_running_loop()
-    except RuntimeError:
-        loop = None
-    if loop is None:
-        return TrioPacer()
-    return KernelPacer(loop) if has_kernel_timer() else LoopPacer()
 
 
 class TrioPacer:
@@ -133,32 +111,26 @@ class TrioPacer:
 
 
 class LoopPacer:
-    """The timers of the event loop, some milliseconds late."""
+    """One timerfd for an event loop of asyncio, always set to the earliest moment that a task waits for.
 
-    async def until(self, moment: float) -> None:
-        """Return when `time.perf_counter` has reached `moment`."""
-        import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
-
-        while (left := moment - time.perf_counter()) > 0:  # noqa: ASYNC110 - no event signals the passing of time
-            await asyncio.sleep(max(left, _SHORTEST))  # uvloop rounds less down to 0 and would spin
-
-    async def rest(self) -> None:
-        """Let other tasks run."""
-        await _rest()
-
-
-class KernelPacer:
-    """One timerfd, always set to the earliest moment that a task waits for."""
+    Without timerfd, the timers of the event loop: some milliseconds late.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._timer = KernelTimer()
-        loop.add_reader(self._timer.descriptor, self._ring)
+        import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
+
+        self._asyncio, self._loop = asyncio, loop
         self._numbers = itertools.count()  # orders equal moments, since futures cannot be compared
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        if has_kernel_timer():
+            self._timer = KernelTimer()
+            loop.add_reader(self._timer.descriptor, self._ring)
 
     async def until(self, moment: float) -> None:
-        """Return when `time.perf_counter` has reached `moment`."""
+        if not has_kernel_timer():
+            while (left := moment - time.perf_counter()) > 0:
+                await self._asyncio.sleep(max(left, _SHORTEST))  # uvloop rounds less down to 0 and would spin
+            return
         future = self._loop.create_future()
         heapq.heappush(self._sleepers, (moment, next(self._numbers), future))
         if self._sleepers[0][2] is future:
@@ -167,7 +139,7 @@ class KernelPacer:
 
     async def rest(self) -> None:
         """Let other tasks run."""
-        await _rest()
+        await self._asyncio.sleep(0)
 
     def _ring(self) -> None:
         now, sleepers = time.perf_counter(), self._sleepers
@@ -179,17 +151,11 @@ class KernelPacer:
         self._timer.set(sleepers[0][0] if sleepers else None)
 
 
-async def _rest() -> None:
-    import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
-
-    await asyncio.sleep(0)
-
-
 class PacedNumbers(RequestNumbers):
     """The numbers of a schedule that began at `began` (`time.perf_counter`). They have no count and no deadline.
 
-    `take`: the source of the numbers, from 0 on; None for one of their own. Processes of one trial pass a counter that
-    they share: with every P-th number for each of P processes, the requests of a slow process would wait for it.
+    `take`: the source of the numbers, from 0 on; None for one of their own. Processes of one trial share a counter:
+    with every P-th number for each of P processes, the requests of a slow process would wait for it.
     """
 
     def __init__(self, schedule: Arrivals, began: float, take: Callable[[], int] | None = None) -> None:
@@ -198,12 +164,6 @@ class PacedNumbers(RequestNumbers):
         self._schedule = schedule
         self._take = itertools.count().__next__ if take is None else take
         self._held: int | None = None
-        self._pacer: Pacer | None = None
-
-    def __iter__(self) -> PacedNumbers:
-        if _runs_in_a_loop():
-            raise TypeError("the numbers of an open load would block the event loop; iterate them with `async for`")
-        return self
 
     def __next__(self) -> int:
         number = self._take()
@@ -221,22 +181,22 @@ class PacedNumbers(RequestNumbers):
             raise StopAsyncIteration
         moment = self._start_of(number)
         if moment > time.perf_counter():
-            await self._pacer_here().until(moment)
+            await self._pacer.until(moment)
         return number
 
     def split(self, parts: int) -> list[PacedNumbers]:
-        """The numbers for so many event loops. They share the source, and each has a timer of its own."""
+        """Return the numbers for so many event loops. They share the source, and each has a timer of its own."""
         return [PacedNumbers(self._schedule, self.began, self._take) for _ in range(parts)]
 
     @property
     def next_start(self) -> float | None:
-        """When the next number is due, for an executor with one thread that polls; None behind the last one."""
+        """When the next number is due, for an executor with one thread that polls; None after the last one."""
         if self._held is None:
             self._held = self._take()
         return self._start_of(self._held) if self._held < self._schedule.count else None
 
     def take_due(self) -> int | None:
-        """The next number if it is due; None before, and behind the last one."""
+        """Return the next number if it is due, or None before that and after the last one."""
         start = self.next_start
         if start is None or start > time.perf_counter():
             return None
@@ -248,13 +208,17 @@ class PacedNumbers(RequestNumbers):
 
     async def rest(self) -> None:
         """Let other tasks run: a task that drops many requests would hold the event loop."""
-        await self._pacer_here().rest()
+        await self._pacer.rest()
 
-    def _pacer_here(self) -> Pacer:
-        """The timer of the running event loop."""
-        if self._pacer is None:
-            self._pacer = pacer_here()
-        return self._pacer
+    @functools.cached_property
+    def _pacer(self) -> TrioPacer | LoopPacer:
+        """The timer of the running event loop, of asyncio or of trio."""
+        asyncio = sys.modules.get("asyncio")  # a loop of it that runs has imported it
+        try:
+            loop = None if asyncio is None else asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        return TrioPacer() if loop is None else LoopPacer(loop)
 
 
 async def spawn_each(numbers: PacedNumbers, send: Callable[[int], Awaitable[Any]]) -> None:
@@ -269,15 +233,3 @@ async def spawn_each(numbers: PacedNumbers, send: Callable[[int], Awaitable[Any]
             group.create_task(one(number))
             # The task begins now, also where the next request is due already: this loop alone would never let it.
             await asyncio.sleep(0)
-
-
-def _runs_in_a_loop() -> bool:
-    """Whether this thread runs an event loop. asyncio is not imported for the answer."""
-    asyncio = sys.modules.get("asyncio")
-    if asyncio is None:
-        return False
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

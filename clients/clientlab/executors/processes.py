@@ -39,31 +39,74 @@ class SharedCounter:
         self._next = multiprocessing.Value("q", 0)
 
     def take(self) -> int:
-        """The next number."""
+        """Return the next number."""
         with self._next.get_lock():
             number: int = self._next.value
             self._next.value = number + 1
         return number
 
 
-def arrive(meeting: Barrier | None) -> None:
-    """Wait until every process is here. Raises LabError where some have not come in time.
-
-    None: this process has been here before, so another one is missing.
-    """
+def arrive(meeting: Barrier) -> None:
+    """Wait until every process is here. Raises LabError if some have not come in time."""
     prepare()
     try:
-        if meeting is None:
-            raise threading.BrokenBarrierError
         meeting.wait(MEETING_SECONDS)
     except threading.BrokenBarrierError:
         message = f"not all processes of the pool had started after {MEETING_SECONDS:g} s; lower -c"
         raise LabError(message) from None
 
 
-_callers: list[Caller] = []  # in a pool process: its only caller
+# In a pool process:
+_callers: list[Caller] = []  # its only caller
 _meetings: list[Barrier] = []  # the barrier at which all pool processes meet once, before the measured part
-_sources: list[tuple[ExecutorContext, SharedCounter]] = []  # in a pool process: whose numbers of an open load it takes
+_sources: list[tuple[ExecutorContext, SharedCounter]] = []  # whose numbers of an open load it takes
+
+
+def _start(context: ExecutorContext, meeting: Barrier | None, counter: SharedCounter | None) -> None:
+    caller = context.open(connections=1)
+    _callers.append(caller)
+    if meeting is not None:
+        _meetings.append(meeting)
+    if counter is not None:
+        _sources.append((context, counter))
+    # Pool processes do not run `atexit` functions, but they run finalizers.
+    util.Finalize(None, caller.close, exitpriority=10)
+
+
+def _arrive(_place: int) -> None:
+    arrive(_meetings[0])
+
+
+def _send(number: int) -> None:
+    _callers[0](number)
+    if _meetings:
+        _meet()
+
+
+def _send_chunk(numbers: list[int]) -> None:
+    _callers[0].send_all(numbers)
+    if _meetings:
+        _meet()
+
+
+def _meet() -> None:
+    """Wait until every process has done its first task, so that all of them are there, and warm."""
+    with contextlib.suppress(threading.BrokenBarrierError):  # some processes never arrived
+        _meetings.pop().wait(MEETING_SECONDS)
+
+
+def _send_paced(began: float) -> None:
+    context, counter = _sources[0]
+    if context.schedule is not None:
+        _callers[0].send_all(PacedNumbers(context.schedule, began, counter.take))
+
+
+def _send_until(share: tuple[float | None, int, int, int], most: int | None = None) -> bool:
+    """Send a share of the numbers, or the first of them. Return whether requests were begun after the deadline."""
+    deadline, first, step, least = share
+    numbers = RequestNumbers(None, deadline, first, step, least=least)
+    _callers[0].send_all(itertools.islice(numbers, most))
+    return numbers.extended
 
 
 class Processes:
@@ -89,11 +132,10 @@ class Processes:
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
             deque(self._pool.map(_send_paced, [numbers.began] * self._context.concurrency), maxlen=0)
-            return
-        if numbers.count is not None:
+        elif numbers.count is not None:
             self._map(numbers)
-            return
-        self._run_until_over(numbers)
+        else:
+            self._run_until_over(numbers)
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -102,7 +144,7 @@ class Processes:
         deque(self._pool.map(_send, numbers), maxlen=0)
 
     def _run_until_over(self, numbers: RequestNumbers) -> None:
-        """A process looks at the clock before it sends: no task that is queued behind the deadline sends a request."""
+        """Send until the deadline. A process looks at the clock before it sends, so no queued task is late."""
         ended, left = queue.SimpleQueue[Future[bool]](), 0
         extended = False
         for number in numbers:
@@ -135,50 +177,3 @@ class ProcessChunks(Processes):
         least = -(-numbers.least // processes)
         shares = [(numbers.deadline, numbers.first + index, processes, least) for index in range(processes)]
         numbers.extended = any(list(self._pool.map(_send_until, shares)))  # all of them have to end
-
-
-def _start(context: ExecutorContext, meeting: Barrier | None, counter: SharedCounter | None) -> None:
-    caller = context.open(connections=1)
-    _callers.append(caller)
-    if meeting is not None:
-        _meetings.append(meeting)
-    if counter is not None:
-        _sources.append((context, counter))
-    # Pool processes do not run `atexit` functions, but they run finalizers.
-    util.Finalize(None, caller.close, exitpriority=10)
-
-
-def _send(number: int) -> None:
-    _callers[0](number)
-    if _meetings:
-        _meet()
-
-
-def _send_chunk(numbers: list[int]) -> None:
-    _callers[0].send_all(numbers)
-    if _meetings:
-        _meet()
-
-
-def _arrive(_place: int) -> None:
-    arrive(_meetings.pop() if _meetings else None)
-
-
-def _send_paced(began: float) -> None:
-    context, counter = _sources[0]
-    if context.schedule is not None:
-        _callers[0].send_all(PacedNumbers(context.schedule, began, counter.take))
-
-
-def _meet() -> None:
-    """Wait until every process has done its first task, so that all of them are there, and warm."""
-    with contextlib.suppress(threading.BrokenBarrierError):  # some processes never arrived
-        _meetings.pop().wait(MEETING_SECONDS)
-
-
-def _send_until(share: tuple[float | None, int, int, int], most: int | None = None) -> bool:
-    """Send a share of the numbers, or the first of them. Whether requests were begun after the deadline."""
-    deadline, first, step, least = share
-    numbers = RequestNumbers(None, deadline, first, step, least=least)
-    _callers[0].send_all(itertools.islice(numbers, most))
-    return numbers.extended

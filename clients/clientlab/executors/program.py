@@ -23,13 +23,9 @@ class Program:
         began = perf_counter()
         ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if ended.returncode:
-            raise RuntimeError(f"{command[0]} ended with code {ended.returncode}: {_last_line(ended.stderr)}")
+            *_, last = "it printed nothing", *filter(str.strip, ended.stderr.splitlines())
+            raise RuntimeError(f"{command[0]} ended with code {ended.returncode}: {last.strip()}")
         driven.finish(began, driven.client.report(ended.stdout, driven.folder, requests, in_flight))
 
     def close(self) -> None:
         self._driven.close()
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it printed nothing"

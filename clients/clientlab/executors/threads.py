@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import queue
 import threading
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
-from clientlab.executors.executor_interface import LOOP, TASKS_AHEAD, AsyncCaller, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import TASKS_AHEAD, ExecutorContext, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 
 
@@ -22,32 +21,13 @@ class Serial:
         self._context = context
 
     def open(self) -> None:
-        self._call = self._context.open(connections=1)
+        self._call = self._context.open(self._context.concurrency)
 
     def run(self, numbers: RequestNumbers) -> None:
         self._call.send_all(numbers)
 
     def close(self) -> None:
         self._call.close()
-
-
-class AsyncSerial:
-    """A loop of awaits in one task."""
-
-    def __init__(self, context: ExecutorContext, *, loop: str = LOOP) -> None:
-        self._context = context
-        self._loop = loop
-
-    def open(self) -> None:
-        self._runner = asyncio.Runner(loop_factory=self._context.loop_factory(self._loop))
-        self._call: AsyncCaller = self._runner.run(self._context.aopen(connections=1))
-
-    def run(self, numbers: RequestNumbers) -> None:
-        self._runner.run(self._call.send_all(numbers))
-
-    def close(self) -> None:
-        self._runner.run(self._call.close())
-        self._runner.close()
 
 
 class _Batches:
@@ -59,7 +39,7 @@ class _Batches:
         self._ended = queue.SimpleQueue[None]()
 
     def end_one(self) -> None:
-        """A task has ended."""
+        """Count a task that has ended."""
         if self._count() % self._size == 0:
             self._ended.put(None)
 
@@ -77,32 +57,27 @@ class _Batches:
                 hand_over()
 
 
-class Threads:
+class Threads(Serial):
     """`ThreadPoolExecutor.map` over the requests: a future for each.
 
     With a duration, a future for each request too, with few ahead. In an open load, each thread takes the next number
     when it is due.
     """
 
-    def __init__(self, context: ExecutorContext) -> None:
-        self._context = context
-
     def open(self) -> None:
-        self._call = self._context.open(self._context.concurrency)
+        super().open()
         self._pool = ThreadPoolExecutor(self._context.concurrency)
 
     def run(self, numbers: RequestNumbers) -> None:
         if numbers.count is not None:
             deque(self._pool.map(self._call, numbers), maxlen=0)
         elif isinstance(numbers, PacedNumbers):
-            threads = range(self._context.concurrency)
-            for worker in [self._pool.submit(self._call.send_all, numbers) for _ in threads]:
-                worker.result()
+            deque(self._pool.map(self._call.send_all, [numbers] * self._context.concurrency), maxlen=0)
         else:
             self._run_until_over(numbers)
 
     def _run_until_over(self, numbers: RequestNumbers) -> None:
-        """A thread takes its number with its task: none that is queued when the time is over sends a request."""
+        """Send until the deadline. A thread takes its number with its task, so no queued task is late."""
         batches, faults = _Batches(self._context.concurrency), list[BaseException]()
 
         def ended(task: Future[None]) -> None:
@@ -119,21 +94,18 @@ class Threads:
 
     def close(self) -> None:
         self._pool.shutdown()
-        self._call.close()
+        super().close()
 
 
-class ThreadQueue:
+class ThreadQueue(Serial):
     """Threads on a `queue.Queue` with an item for each request.
 
     With a duration, an item for each request too, with few ahead. In an open load, each thread takes the next number
     when it is due.
     """
 
-    def __init__(self, context: ExecutorContext) -> None:
-        self._context = context
-
     def open(self) -> None:
-        self._call = self._context.open(self._context.concurrency)
+        super().open()
         self._queue = queue.Queue[Iterable[int] | None]()
         self._batches: _Batches | None = None
         self._faults: list[Exception] = []
@@ -145,26 +117,24 @@ class ThreadQueue:
         if isinstance(numbers, PacedNumbers):
             for _ in self._threads:
                 self._queue.put(numbers)
-        elif numbers.count is None:
-            self._put_until_over(numbers)
-        else:
+        elif numbers.count is not None:
             for number in numbers:
                 self._queue.put((number,))
+        else:  # a thread takes its number with its item: none that is queued when the time is over sends a request
+            self._batches = _Batches(self._context.concurrency)
+            self._batches.keep_ahead(
+                lambda: self._queue.put(islice(numbers, 1)), lambda: numbers.over or bool(self._faults)
+            )
         self._queue.join()
         if self._faults:
             raise self._faults[0]
-
-    def _put_until_over(self, numbers: RequestNumbers) -> None:
-        """A thread takes its number with its item: none that is queued when the time is over sends a request."""
-        self._batches = batches = _Batches(self._context.concurrency)
-        batches.keep_ahead(lambda: self._queue.put(islice(numbers, 1)), lambda: numbers.over or bool(self._faults))
 
     def close(self) -> None:
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
             thread.join()
-        self._call.close()
+        super().close()
 
     def _work(self) -> None:
         while (numbers := self._queue.get()) is not None:

@@ -29,19 +29,14 @@ _TIME = re.compile(rf"({_DIGITS})(us|ms|s|m|)", re.ASCII)
 _PARTS_OF_A_SECOND = {"us": 1_000_000, "ms": 1000, "s": 1, "": 1}  # to divide by: 9 * 1e-3 is not 0.009
 
 
-@cache
-def _standard() -> NormalDist:
-    """The standard normal distribution. Its module imports much, and each trial's process would."""
-    from statistics import NormalDist  # noqa: PLC0415 - few workloads need it
-
-    return NormalDist()
-
-
 _MASK = (1 << 64) - 1
 _STEEPEST = 10
 _MOST_SECONDS = 1e9  # thirty years
 
 FORMS = "120ms, 0.12, uniform:50ms,150ms, normal:100ms,10ms, lognormal:100ms,0.3 or exponential:100ms"
+
+Quantile = Callable[[float], float]
+"""The map from a share in (0, 1) to seconds."""
 
 
 def seconds(text: str) -> float:
@@ -69,56 +64,48 @@ class Delay(Written):
 
     @classmethod
     def parse(cls, text: str) -> Delay:
-        """Read a delay. Raises ValueError with the forms there are."""
+        """Return the delay of a text. Raises ValueError with the forms there are."""
         name, colon, rest = text.partition(":")
         if not colon:
             return cls("", (_delay_time(text),))
-        parts, form = rest.split(","), _FORMS.get(name)
-        if not name or form is None or len(parts) != len(form.parse):
+        parts, (readers, quantile_of) = rest.split(","), _FORMS.get(name, ((), None))
+        if not quantile_of or len(parts) != len(readers):
             raise ValueError(f"{text!r} is not a delay; write {FORMS}")
-        values = tuple(parse(part) for parse, part in zip(form.parse, parts, strict=True))
-        if not form.holds(*values):
-            raise ValueError(f"{text}: {form.wrong}")
+        values = tuple(read(part) for read, part in zip(readers, parts, strict=True))
+        quantile_of(*values)  # raises ValueError for values that do not fit each other
         return cls(name, values)
 
     def __str__(self) -> str:
-        """The delay as `parse` reads it: times in the largest unit that they are not less than."""
+        """Return the delay as `parse` reads it, without a lost digit."""
         if not self.form:
             return _time_text(self.values[0])
-        parsed = zip(_FORMS[self.form].parse, self.values, strict=True)
-        texts = (_time_text(value) if parse is _delay_time else repr(value) for parse, value in parsed)
+        read = zip(_FORMS[self.form][0], self.values, strict=True)
+        texts = (_time_text(value) if reader is _delay_time else repr(value) for reader, value in read)
         return f"{self.form}:{','.join(texts)}"
 
     @property
     def constant(self) -> float | None:
-        """Seconds that each request waits; None where a distribution decides."""
+        """Seconds that each request waits, or None if a distribution decides."""
         return None if self.form else self.values[0]
 
     @property
-    def quantile(self) -> Callable[[float], float]:
+    def quantile(self) -> Quantile:
         """The map from a share in (0, 1) to seconds."""
-        return _FORMS[self.form].quantile(*self.values)
-
-    def of(self, seed: int, number: int) -> float:
-        """Seconds that request `number` waits under `seed`: nothing but these two decides."""
-        return self.at(seed)(number)
+        return _FORMS[self.form][1](*self.values) if self.form else lambda _: self.values[0]
 
     def at(self, seed: int) -> Callable[[int], float]:
-        """A function from the number of a request to the seconds that it waits under `seed`."""
+        """Return a function from the number of a request to the seconds that it waits: only these two decide."""
         if not self.form:
             return lambda _: self.values[0]
         quantile = self.quantile
         return lambda number: quantile(share(seed, number))
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A kind of distribution: how its parameters are parsed, when they fit each other, and its quantiles."""
-
-    parse: tuple[Callable[[str], float], ...]
-    quantile: Callable[..., Callable[[float], float]]
-    holds: Callable[..., bool] = lambda *_: True
-    wrong: str = ""
+def _delay_time(text: str) -> float:
+    found = seconds(text)
+    if found > _MOST_SECONDS:
+        raise ValueError(f"{text!r} is longer than a delay can be; write at most {_MOST_SECONDS:.0f} s")
+    return found
 
 
 def _sigma(text: str) -> float:
@@ -128,55 +115,57 @@ def _sigma(text: str) -> float:
 
 
 def _time_text(value: float) -> str:
-    """The time as `seconds` reads it, without a loss: in the largest unit that it is not less than."""
+    """Return the time as `seconds` reads it, in the largest unit that it is not less than."""
     if not value:
         return "0ms"
-    unit, parts = next(((unit, parts) for unit, parts in (("s", 1), ("ms", 1000)) if value * parts >= 1), ("us", 10**6))
+    unit, parts = ("s", 1) if value >= 1 else ("ms", 1000) if value * 1000 >= 1 else ("us", 1_000_000)
     text = f"{value * parts:.12g}{unit}"
     return text if seconds(text) == value else repr(value)
 
 
-def _delay_time(text: str) -> float:
-    """Parse a time of a delay. Raises ValueError, also for one beyond the limit."""
-    found = seconds(text)
-    if found > _MOST_SECONDS:
-        raise ValueError(f"{text!r} is longer than a delay can be; write at most {_MOST_SECONDS:.0f} s")
-    return found
+def _uniform(first: float, last: float) -> Quantile:
+    if first > last:
+        raise ValueError("uniform: it ends before it starts; write the shorter delay first")
+    return lambda share: first + (last - first) * share
 
 
-def _normal(mean: float, deviation: float) -> Callable[[float], float]:
+@cache
+def _standard() -> NormalDist:
+    from statistics import NormalDist  # noqa: PLC0415 - it imports much, and few trials need it
+
+    return NormalDist()
+
+
+def _normal(mean: float, deviation: float) -> Quantile:
     if deviation == 0:
         return lambda _: mean
     below = _standard().cdf(-mean / deviation)  # the part of the curve left of zero, cut off
     return lambda share: max(0.0, mean + deviation * _standard().inv_cdf(below + (1 - below) * share))
 
 
-_FORMS = {
-    "": _Form((_delay_time,), lambda fixed: lambda _: fixed),
-    "uniform": _Form(
-        (_delay_time, _delay_time),
-        lambda first, last: lambda share: first + (last - first) * share,
-        lambda first, last: first <= last,
-        "it ends before it starts; write the shorter delay first",
-    ),
-    "normal": _Form((_delay_time, _delay_time), _normal),
-    "lognormal": _Form(
-        (_delay_time, _sigma),
-        lambda median, sigma: lambda share: median * math.exp(sigma * _standard().inv_cdf(share)),
-        lambda median, _: median > 0,
-        "the median must be above 0",
-    ),
-    "exponential": _Form(
-        (_delay_time,),
-        lambda mean: lambda share: -mean * math.log1p(-share),
-        lambda mean: mean > 0,
-        "the mean must be above 0",
-    ),
+def _lognormal(median: float, sigma: float) -> Quantile:
+    if median <= 0:
+        raise ValueError("lognormal: the median must be above 0")
+    return lambda share: median * math.exp(sigma * _standard().inv_cdf(share))
+
+
+def _exponential(mean: float) -> Quantile:
+    if mean <= 0:
+        raise ValueError("exponential: the mean must be above 0")
+    return lambda share: -mean * math.log1p(-share)
+
+
+_FORMS: dict[str, tuple[tuple[Callable[[str], float], ...], Callable[..., Quantile]]] = {
+    "uniform": ((_delay_time, _delay_time), _uniform),
+    "normal": ((_delay_time, _delay_time), _normal),
+    "lognormal": ((_delay_time, _sigma), _lognormal),
+    "exponential": ((_delay_time,), _exponential),
 }
+"""Name of a distribution → how its parameters are parsed, and its quantiles."""
 
 
 def share(seed: int, number: int, stream: int = 0) -> float:
-    """A number in (0, 1) from its arguments alone: splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    """Return a number in (0, 1) from its arguments alone: splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
     state = (seed * 0x9E3779B97F4A7C15 + (number + 1) * 0xBF58476D1CE4E5B9 + stream * 0x94D049BB133111EB) & _MASK
     state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK

@@ -1,6 +1,6 @@
 """What a request line and a header may hold, so that all clients send the same bytes.
 
-Libraries quote, refuse or send all other characters differently (RFC 9110, 5.6.2; RFC 3986).
+Libraries quote, refuse or send other characters in different ways (RFC 9110, 5.6.2; RFC 3986).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HEADER_VALUE = re.compile(r"[ -~\t]*")
 
 
 def check_request_line(method: str, path: str, headers: Mapping[str, str]) -> None:
-    """Raises FieldError for what clients would send differently, or could not send. `path`: with its query."""
+    """Raise FieldError for what clients would send differently, or could not send. `path`: with its query."""
     if not _TOKEN.fullmatch(method):
         raise FieldError(["method"], "write one word, as POST", value=repr(method))
     if not path.startswith("/"):

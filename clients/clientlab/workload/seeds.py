@@ -15,15 +15,15 @@ _DRAWN_BELOW = 10**9
 
 
 def new_seed() -> int:
-    """The seed of a run for which nobody chose one."""
+    """Return a seed for a run for which nobody chose one."""
     return secrets.randbelow(_DRAWN_BELOW)
 
 
 def in_round(workload: Workload, seed: int, number: int) -> Workload:
-    """The workload as the trials of a round have it: its seed follows from the run's, its own and the round.
+    """Return the workload with the seed of a round, which follows from the run's seed, its own and the round's number.
 
-    So all arms of a round have the same delays, bodies and arrivals, and the next round has others. Workloads of one
-    run share them too, unless the experiment gives them unlike seeds. `number`: of the round, from 1.
+    All arms of a round have the same delays, bodies and arrivals, and the next round has others. Workloads of one run
+    share them too, unless the experiment gives them different seeds. `number`: from 1.
     """
     digest = hashlib.sha256(f"{seed}:{workload.seed}:{number}".encode()).digest()
     return replace(workload, seed=int.from_bytes(digest[:8]) >> 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from clientlab.errors import FieldError
-from clientlab.workload import arrivals
 from clientlab.workload.workload import Workload
 
 READY_SECONDS = 30.0
@@ -18,42 +17,36 @@ READY_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class ShardWorkload(Workload):
-    """What one shard does of a workload: its requests and its concurrency are its own, the rest is that of the whole.
+    """The part of a workload that shard `index` (from 0) of `of` does: its own requests and concurrency.
 
     An open load keeps the number of requests and the rate of its whole schedule, of which the shard sends every
-    `of`-th request from `index` on. `index`: from 0.
+    `of`-th request from `index` on.
     """
 
     index: int
     of: int
 
     def number_of(self, k: int) -> int:
-        """The number of the share's request k in the whole trial. A number below 0, of a warm-up, stays below 0."""
+        """Return the number of the shard's request k in the whole trial. Numbers of a warm-up stay below 0."""
         return self.index + k * self.of
 
 
 def share_of(workload: Workload, index: int, in_flight: int) -> ShardWorkload:
-    """The share of shard `index` (from 0) of a workload with so many requests in flight in all shards together."""
+    """Return the part of a shard, of a workload with so many requests in flight in all shards together."""
     own = {field.name: getattr(workload, field.name) for field in fields(Workload)}
     if workload.requests is not None and workload.rate is None and workload.stages is None:
         own["requests"] = part_of(workload.requests, index, workload.shards)
-    return ShardWorkload(
-        **{**own, "concurrency": part_of(in_flight, index, workload.shards)}, index=index, of=workload.shards
-    )
+    own["concurrency"] = part_of(in_flight, index, workload.shards)
+    return ShardWorkload(**own, index=index, of=workload.shards)
 
 
 def part_of(whole: int, index: int, shards: int) -> int:
-    """The part of a whole number that a shard gets. The parts add up to the whole, and differ by 1 at most."""
+    """Return the part of a whole number that a shard gets. The parts add up to the whole, and differ by 1 at most."""
     return len(range(index, whole, shards))
 
 
-def schedule_of(workload: Workload, whole: arrivals.Arrivals) -> arrivals.Arrivals:
-    """The planned starts of a workload's own requests, of the whole schedule."""
-    return arrivals.EveryNth(whole, workload.index, workload.of) if isinstance(workload, ShardWorkload) else whole
-
-
 def check_shards(shards: int, requests: int | None, in_flight: int, strategy: str) -> None:
-    """Raises FieldError where a shard would have no request, or none in flight."""
+    """Raise FieldError if a shard would have no request, or none in flight."""
     if requests is not None and shards > requests:
         raise FieldError(["shards"], f"a trial has {requests:,} requests; write no more shards", value=shards)
     if shards > in_flight:

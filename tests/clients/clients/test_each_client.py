@@ -72,7 +72,6 @@ class Upstream:
 
 @pytest.fixture(scope="module")
 def one_upstream() -> Iterator[Upstream]:
-    """A server with HTTP/1.1, and one with HTTP/2."""
     upstream = Upstream()
     with counting_server(upstream) as http1, counting_server(upstream, tls=[server_context(version="h2")]) as http2:
         upstream.urls = {"1.1": http1.url, "2": http2.url}
@@ -81,7 +80,6 @@ def one_upstream() -> Iterator[Upstream]:
 
 @pytest.fixture
 def upstream(one_upstream) -> Upstream:
-    """The same, which has seen nothing yet."""
     one_upstream.answer, one_upstream.seen = lambda _: ok(), []
     return one_upstream
 
@@ -137,7 +135,6 @@ def test_a_server_with_tls_is_verified(name, upstream):
 
 
 def test_silence_ends_at_the_time_limit(upstream):
-    """The kind of the error says that reading took too long. All clients wait at once."""
     upstream.answer = lambda _: Stall()
 
     def kinds(name: str) -> list[object]:
@@ -173,7 +170,6 @@ def test_a_streamed_body_comes_whole_and_in_chunks_of_the_size_asked_for(name, u
 
 @pytest.mark.parametrize("name", UPLOADING)
 def test_a_streamed_upload_arrives_whole_with_its_length(name, upstream):
-    """The bytes that the seed decides, framed alike by all."""
     awaited = CLIENTS[name].kind == "asyncio"
     request = request_to(
         upstream.url_for(name), awaited=awaited, method="POST", upload_size=300_000, upload="stream", seed=7
@@ -187,10 +183,35 @@ def test_a_streamed_upload_arrives_whole_with_its_length(name, upstream):
 
 @pytest.mark.parametrize("name", TIMING)
 def test_the_librarys_own_time_is_no_longer_than_that_of_the_call(name, upstream):
-    """It holds the server's work."""
     upstream.answer = lambda _: time.sleep(0.02) or ok()  # the server's work, not a wait for a condition
     with one_client(name) as client:
         began = time.perf_counter()
         status, body, seconds = client.call("timed", request_to(upstream.url_for(name)))
         assert 0.02 <= seconds <= time.perf_counter() - began + 1e-4
     assert (status, body) == GOOD
+
+
+@pytest.mark.parametrize("name", [name for name, spec in CLIENTS.items() if spec.http == "2"])
+def test_a_server_without_http2_is_an_error_of_kind_protocol(name):
+    """No client falls back to HTTP/1.1 without saying so, and none keeps a connection that it refused."""
+    with counting_server(tls=[server_context()]) as server:
+        assert outcomes(name, *[request_to(server.url)] * 3) == ["protocol"] * 3
+        assert server.accepted == 3
+
+
+def test_the_time_limit_is_that_of_each_wait_for_bytes():
+    """A body that comes slowly but steadily is no error. All clients wait at once."""
+
+    def slowly() -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nContent-Length: 8000\r\n\r\n"
+        for _ in range(8):
+            time.sleep(0.25)  # the server's slowness, not a wait for a condition
+            yield bytes(1000)
+
+    def answers(name: str) -> list[object]:
+        with counting_server(lambda _: slowly()) as server:
+            return outcomes(name, request_to(server.url), timeout=1.5)
+
+    clients = ["urllib3", "aiohttp", "httpx-client", "pycurl"]
+    with ThreadPoolExecutor(len(clients)) as pool:
+        assert list(pool.map(answers, clients)) == [[(200, bytes(8000))]] * len(clients)

@@ -16,14 +16,14 @@ from clientlab.workload.workload import Request
 class _Shared:
     """A client that notes who used it."""
 
-    made: ClassVar[list[_Shared]]
+    made: ClassVar[list[_Shared]] = []
 
     def __init__(self, budget, opened):
         self.budget, self.opened, self.threads, self.closed = budget, opened, set(), False
         self.made.append(self)
 
     def open(self):
-        """Nothing to open."""
+        assert self.budget.connections == 1
 
     def send(self, request):
         self.threads.add(threading.get_ident())
@@ -37,13 +37,13 @@ class _Own(PerThread):
     shared = _Shared
 
 
-@pytest.fixture(autouse=True)
-def _none_made():
-    _Shared.made = []
-
-
-def _send_from(client: PerThread, threads: int) -> None:
-    """Each thread sends twice, and none ends before all have sent."""
+@pytest.mark.parametrize(("connections", "threads"), [(3, 3), (1, 2)])
+def test_each_thread_has_a_client_of_its_own(connections, threads):
+    """As many as the budget has connections are made before the first request; a thread beyond it gets one too."""
+    _Shared.made.clear()
+    client = _Own(Budget(connections=connections, timeout=5.0), lambda: None)
+    client.open()
+    assert len(_Shared.made) == connections
     together = threading.Barrier(threads)
     request = Request("GET", "http://127.0.0.1/", {}, None)
 
@@ -54,25 +54,6 @@ def _send_from(client: PerThread, threads: int) -> None:
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(send, range(threads)))
-
-
-def test_each_thread_has_a_client_of_its_own_that_was_made_before_the_first_request():
-    """As many as the budget has connections, each with one; `close` closes all."""
-    client = _Own(Budget(connections=3, timeout=5.0), lambda: None)
-    client.open()
-    assert [one.budget.connections for one in _Shared.made] == [1, 1, 1]
-    _send_from(client, 3)
-    assert len(_Shared.made) == 3
-    assert sorted(len(one.threads) for one in _Shared.made) == [1, 1, 1]
     client.close()
-    assert all(one.closed for one in _Shared.made)
-
-
-def test_a_thread_beyond_the_budget_has_its_own_too():
-    """An executor of a user may have more threads than connections."""
-    client = _Own(Budget(connections=1, timeout=5.0), lambda: None)
-    client.open()
-    _send_from(client, 2)
-    client.close()
-    assert [len(one.threads) for one in _Shared.made] == [1, 1]
+    assert [len(one.threads) for one in _Shared.made] == [1] * threads
     assert all(one.closed for one in _Shared.made)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import pycurl
 import urllib3
 
@@ -29,25 +27,6 @@ class SendsTwice(Urllib3Pool):
     def send(self, request):
         super().send(request)
         return super().send(request)
-
-
-class Skips(Urllib3Pool):
-    """Says that it sent what it did not."""
-
-    sent = 0
-
-    def send(self, request):
-        self.sent += 1
-        return super().send(request) if self.sent % 10 else (200, b'{"ok": true}')
-
-
-class OtherMethod(Urllib3Pool):
-    """PUT for POST, and others for others."""
-
-    methods: ClassVar = {"POST": "PUT", "PUT": "POST", "HEAD": "GET", "DELETE": "GET", "GET": "POST"}
-
-    def send(self, request):
-        return super().send(Request(self.methods[request.method], request.url, request.headers, request.body))
 
 
 class LosesHeaders(Urllib3Pool):
@@ -138,12 +117,6 @@ class AnyName(Urllib3Pool):
     def open(self):
         super().open()
         self._manager = urllib3.PoolManager(retries=False, ca_certs=self._budget.ca_file, assert_hostname=False)
-
-
-class KnowsNoKinds(Urllib3Pool):
-    """No table of errors."""
-
-    errors = ()
 
 
 class RetriesToo(Urllib3Pool):

@@ -14,7 +14,6 @@ STRATEGY = "pycurl@multi"
 
 
 def test_a_fault_spoils_no_other_transfer():
-    """A handle whose request has failed sends the next one whole."""
     with counting_server(lambda seen: Last(ok()[:-5]) if seen.target.endswith("5") else ok()) as server:
         measured = measure(STRATEGY, Workload(path="/{k}", requests=40, concurrency=4, warmup=0), server.url)
     assert measured.samples.errors == {"protocol": 4}

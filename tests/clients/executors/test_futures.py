@@ -21,11 +21,3 @@ def test_the_time_of_a_request_is_that_in_its_worker():
     assert measured.outcome.wall_seconds > 12 * 0.03
     assert median(measured.samples.records["seconds"].tolist()) < measured.outcome.wall_seconds / 4
     assert measured.samples.records["start"].max() - measured.outcome.began > 10 * 0.03
-
-
-def test_a_pool_of_the_librarys_own_size_is_the_workers():
-    """With its defaults FuturesSession keeps as many connections as it has workers, where those are more than ten."""
-    with counting_server(hold=0.05) as server:
-        workload = Workload(requests=36, concurrency=12, warmup=0)
-        measure("requests-session@futures?library_defaults=true", workload, server.url)
-        assert server.connections == 12

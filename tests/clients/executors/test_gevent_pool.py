@@ -26,7 +26,6 @@ def test_it_patches_before_the_client_is_imported_without_a_warning(monkeypatch)
 
 @pytest.mark.real
 def test_the_trials_process_imports_no_ssl_before_it_is_patched():
-    """Gevent can patch ssl only where nobody has it yet."""
     code = (
         "import sys; from clientlab import strategies; import clientlab.measuring.trial_process;"
         "strategies.load(strategies.EXECUTORS['gevent'].import_path); print(*sys.modules)"

@@ -9,7 +9,6 @@ from clientlab.executors.executor_interface import RequestNumbers, SharedRange
 
 
 def test_threads_without_a_gil_share_the_numbers_of_a_count():
-    """Threads that run in parallel take each number exactly once."""
     shared = SharedRange(range(3, 20_003))
     with ThreadPoolExecutor(4) as pool:
         taken = list(pool.map(list, [shared] * 4))
@@ -24,7 +23,6 @@ def test_the_least_number_begins_however_late_it_is():
 
 
 def test_a_duration_in_which_enough_begins_is_not_extended():
-    """A trial whose minimum of requests began within its duration ends on time."""
     numbers = RequestNumbers(None, time.perf_counter() + 0.2, least=3)
     taken = len(list(numbers))
     assert taken > 3

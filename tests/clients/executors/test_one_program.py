@@ -61,7 +61,6 @@ def context():
 
 
 def run(executor: str, context: NotingContext, numbers: RequestNumbers) -> None:
-    """Do all numbers with an executor."""
     made = strategies.load(strategies.executor_spec(executor).import_path)(context)
     made.open()
     made.run(numbers)
@@ -69,7 +68,6 @@ def run(executor: str, context: NotingContext, numbers: RequestNumbers) -> None:
 
 
 def for_a_time(least: int = 0) -> RequestNumbers:
-    """Numbers for a short while."""
     return RequestNumbers(None, time.perf_counter() + SECONDS, least=least)
 
 
@@ -99,18 +97,3 @@ def test_no_request_begins_behind_the_duration_but_the_least_number(executor, co
     run(executor, context, late)
     assert sorted(number for number, _ in context.sent) == list(range(CONCURRENCY))
     assert late.extended
-
-
-def test_a_fault_of_the_executors_own_ends_a_duration(context):
-    """It is raised, as with a number of requests, and no thread is left."""
-
-    def broken(_numbers):
-        raise RuntimeError("no more threads")
-
-    context.open = lambda _: NotedCaller(context.sent, context.sizes)
-    made = strategies.load(strategies.executor_spec("threads").import_path)(context)
-    made.open()
-    made._call.send_all = broken
-    with pytest.raises(RuntimeError, match="no more threads"):
-        made.run(for_a_time())
-    made.close()

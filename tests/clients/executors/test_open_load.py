@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import numpy as np
 import pytest
 
 from clientlab.conformance.server import counting_server
-from clientlab.executors.pacing import PacedNumbers
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload
 from clients.measured import Measured, measure
@@ -35,7 +32,6 @@ STRATEGIES = {
 
 
 def lateness(found: Measured, workload: Workload) -> np.ndarray:
-    """Seconds from the planned to the real start, by number."""
     schedule = arrivals_of(workload)
     planned = [found.outcome.began + schedule.start_of(number) for number in found.samples.numbers.tolist()]
     return (found.samples.records["start"] - planned)[np.argsort(found.samples.numbers)]
@@ -91,22 +87,8 @@ def test_a_trial_ends_though_its_last_arrivals_are_dropped_and_nothing_is_in_fli
 
 @pytest.mark.real
 def test_arrivals_do_not_wait_for_answers():
-    """A coroutine for each arrival: all 20 are in flight before the first answer."""
     workload = Workload(rate=200, requests=20, concurrency=20, warmup=0)
     with counting_server(hold=0.3) as server:
         found = measure("aiohttp@gather", workload, server.url)
         assert server.most_in_flight == 20
     assert found.samples.errors == {}
-
-
-def test_numbers_that_would_block_an_event_loop_are_refused():
-    """An executor of a plug-in is to await them."""
-    numbers = PacedNumbers(arrivals_of(Workload(rate=10, requests=1)), 0.0)
-
-    async def iterate() -> None:
-        for _ in numbers:
-            pass
-
-    with pytest.raises(TypeError, match="iterate them with `async for`"):
-        asyncio.run(iterate())
-    assert list(numbers) == [0]

@@ -16,7 +16,6 @@ STRATEGIES = ["pycurl@multi", "urllib3@gevent"]
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_certificates_are_verified_and_connections_counted(strategy, tmp_path):
-    """With the server's CA every request arrives; with another all are errors of kind tls."""
     ours, foreign = Authority(tmp_path / "ours"), Authority(tmp_path / "foreign")
     workload = Workload(path="/{k}", requests=24, concurrency=4, warmup=0)
     with counting_server(hold=0.01, tls=[ours.context("127.0.0.1")]) as server:

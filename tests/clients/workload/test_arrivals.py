@@ -17,13 +17,11 @@ from clients.workload_documents import workload_of_document
 
 
 def starts(**fields) -> list[float]:
-    """The planned starts of a workload."""
     schedule = arrivals_of(Workload(**fields))
     return [schedule.start_of(number) for number in range(schedule.count)]
 
 
 def test_uniform_arrivals_are_evenly_spaced_from_the_beginning_to_the_end_of_the_duration():
-    """The request that would begin at the end is none of them."""
     found = starts(rate=200, duration=5.0)
     assert len(found) == 1000
     assert found[:3] == [0.0, 0.005, 0.01]
@@ -50,7 +48,6 @@ def test_poisson_arrivals_have_the_mean_and_the_spread_of_exponential_gaps():
 
 
 def test_the_start_of_a_request_depends_on_seed_and_number_alone():
-    """Whatever the length of the trial, so that rounds, arms and processes agree."""
     short, long = (starts(rate=50, arrivals="poisson", requests=count) for count in (20, 900))
     assert short == long[:20]
     assert short != starts(rate=50, arrivals="poisson", requests=20, seed=2)
@@ -60,7 +57,6 @@ def test_the_start_of_a_request_depends_on_seed_and_number_alone():
 
 @pytest.mark.parametrize("spacing", ["uniform", "poisson"])
 def test_a_request_is_due_from_its_planned_start_on(spacing):
-    """None before the schedule begins, and all from its end on."""
     schedule = arrivals_of(Workload(stages=Stages.parse("0s:50/s,1s:200/s"), duration=2.0, arrivals=spacing))
     assert (schedule.due(-1.0), schedule.due(99.0)) == (0, schedule.count)
     for number in range(schedule.count - 1):
@@ -92,7 +88,6 @@ def test_the_number_of_requests_is_known_before_the_trial():
     ],
 )
 def test_a_load_that_cannot_be_sent_is_refused_at_its_field(fields, field):
-    """Also one that is too large to be drawn."""
     with pytest.raises(FieldError) as refusal:
         check_load(workload_of_document(**fields))
     assert refusal.value.key == (field,)
@@ -100,6 +95,5 @@ def test_a_load_that_cannot_be_sent_is_refused_at_its_field(fields, field):
 
 @pytest.mark.parametrize("fields", [{"rate": "5/h"}, {"stages": "1s:5/s"}, {"stages": "0s:5/s,0s:6/s"}])
 def test_a_text_that_is_no_rate_or_no_stages_is_refused_where_a_document_is_read(fields):
-    """The error names the field, before anything else looks at the workload."""
     with pytest.raises(ValidationError, match=next(iter(fields))):
         workload_of_document(**fields)

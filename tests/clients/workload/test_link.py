@@ -37,5 +37,4 @@ def test_what_is_no_time_or_no_rate_within_the_limits_is_refused(read, text):
     ],
 )  # fmt: skip
 def test_a_link_is_shown_by_its_time_and_its_rate(link, text):
-    """An unlimited rate is not shown."""
     assert str(link) == text

@@ -24,21 +24,18 @@ LINES = (
 
 
 def file_of(tmp_path, *lines) -> str:
-    """A file of JSON Lines."""
     path = tmp_path / "requests.jsonl"
     path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines), "utf-8")
     return str(path)
 
 
 def har_of(tmp_path, *requests) -> str:
-    """A HAR file with these requests."""
     path = tmp_path / "requests.har"
     path.write_text(json.dumps({"log": {"entries": [{"request": one} for one in requests]}}, indent=1), "utf-8")
     return str(path)
 
 
 def sent(workload: Workload, count: int):
-    """Method, URL and body of the first requests."""
     made = requests_of(workload, BASE)
     return [(one.method, one.url.removeprefix(BASE), one.body) for one in map(made, range(count))]
 
@@ -125,7 +122,6 @@ def test_a_file_that_has_changed_since_the_plan_is_refused(tmp_path):
     ],
 )
 def test_a_request_that_cannot_be_sent_is_refused_with_its_place(tmp_path, lines, place):
-    """An invalid recorded request is refused with its position in the file before anything is measured."""
     with pytest.raises(FieldError, match=place) as error:
         pinned(Workload(replay=file_of(tmp_path, *lines)))
     assert "\n" not in str(error.value)
@@ -133,7 +129,6 @@ def test_a_request_that_cannot_be_sent_is_refused_with_its_place(tmp_path, lines
 
 @pytest.mark.parametrize("fields", [{"path": "/x"}, {"method": "PUT"}, {"body": "x"}])
 def test_what_recorded_requests_bring_is_not_given_twice(tmp_path, fields):
-    """Path, method and body are the file's; so is a digest's file."""
     with pytest.raises(FieldError, match="recorded requests have their own; leave out"):
         check(Workload(replay=file_of(tmp_path, *LINES), **fields))
     with pytest.raises(FieldError, match="digest of the file of replay, which is missing"):

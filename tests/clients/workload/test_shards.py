@@ -18,13 +18,11 @@ URL = "http://server"
 
 
 def shares(workload: Workload, in_flight: int = 10):
-    """The shares of all shards."""
     return [share_of(workload, place, in_flight) for place in range(workload.shards)]
 
 
 @pytest.mark.parametrize(("requests", "in_flight", "shards"), [(7, 7, 7), (1001, 33, 8)])
 def test_requests_and_concurrency_are_divided_exactly(requests, in_flight, shards):
-    """The parts add up, and differ by one at most."""
     parts = shares(Workload(requests=requests, shards=shards), in_flight)
     for whole, found in (
         (requests, [requests_in(part) for part in parts]), (in_flight, [part.concurrency for part in parts]),
@@ -34,7 +32,6 @@ def test_requests_and_concurrency_are_divided_exactly(requests, in_flight, shard
 
 
 def test_each_request_of_the_workload_is_in_one_share_as_it_was():
-    """With the path and the delay that it has in a trial that is not divided."""
     workload = Workload(path="/todos/{k}", delay=Delay.parse("exponential:50ms"), requests=11, shards=3)
     make, delay = requests_of(workload, URL), delay_of(workload)
     parts = [
@@ -44,7 +41,6 @@ def test_each_request_of_the_workload_is_in_one_share_as_it_was():
 
 
 def test_requests_of_warm_ups_differ_from_measured_ones():
-    """Their numbers are below 0, and no two shards send the same."""
     found = [part.number_of(k) for part in shares(Workload(requests=6, shards=3)) for k in (-2, -1)]
     assert len(set(found)) == 6
     assert max(found) < 0
@@ -55,7 +51,6 @@ def test_requests_of_warm_ups_differ_from_measured_ones():
     {"rate": 200, "duration": 0.5, "arrivals": "poisson"},
 ])  # fmt: skip
 def test_an_open_load_keeps_the_planned_start_of_every_request(load):
-    """All shards' starts together are the schedule of the trial that is not divided."""
     whole = arrivals_of(workload_of_document(**load))
     parts = [arrivals_of(part) for part in shares(workload_of_document(**load, shards=4))]
     starts = sorted(part.start_of(k) for part in parts for k in range(part.count))
@@ -73,6 +68,5 @@ def test_an_open_load_keeps_the_planned_start_of_every_request(load):
     (2, 9, 1, "has at most 1 requests in flight"),
 ])  # fmt: skip
 def test_a_shard_without_a_request_is_refused(shards, requests, in_flight, message):
-    """Neither may it have none in flight."""
     with pytest.raises(FieldError, match=message):
         check_shards(shards, requests, in_flight, "aiohttp")

@@ -1,0 +1,60 @@
+"""What clients on libcurl share, whichever Python package wraps it: kinds of errors and time limits, by number."""
+
+from __future__ import annotations
+
+import math
+
+RECV_ERROR = 56
+_SSL_CONNECT_ERROR = 35
+
+_KINDS = {
+    1: "protocol",  # UNSUPPORTED_PROTOCOL: the answer is not HTTP
+    5: "connect",  # COULDNT_RESOLVE_PROXY
+    6: "connect",  # COULDNT_RESOLVE_HOST
+    7: "connect",  # COULDNT_CONNECT
+    8: "protocol",  # WEIRD_SERVER_REPLY
+    18: "protocol",  # PARTIAL_FILE
+    28: "timeout-read",  # OPERATION_TIMEDOUT
+    _SSL_CONNECT_ERROR: "tls",
+    52: "reset",  # GOT_NOTHING
+    55: "reset",  # SEND_ERROR
+    RECV_ERROR: "reset",
+    60: "tls",  # PEER_FAILED_VERIFICATION
+    61: "protocol",  # BAD_CONTENT_ENCODING
+    65: "reset",  # SEND_FAIL_REWIND: a streamed upload cannot be sent again after a dropped connection
+    77: "tls",  # SSL_CACERT_BADFILE
+    16: "protocol",  # HTTP2
+    92: "protocol",  # HTTP2_STREAM
+}
+_LEFT = ("Connection reset by peer", "unexpected eof", "closed abruptly")
+"""Messages for a peer that left: in a handshake no connection, in a body over TLS a truncated one."""
+
+_TIMEOUT_MS, _CONNECTTIMEOUT_MS, _LOW_SPEED_LIMIT, _LOW_SPEED_TIME = 155, 156, 19, 20
+
+
+def kind_of(code: int, message: str, *, has_head: bool, is_connecting: bool) -> str:
+    """Return the kind of a CURLcode.
+
+    `has_head`: a response had begun. `is_connecting`: nothing was sent yet, so a time-out is one of connecting. A
+    malformed chunk, and a truncated body over TLS, have the code of a connection that was reset.
+    """
+    kind = _KINDS.get(code, f"other:curl-{code}")
+    if kind == "timeout-read" and is_connecting:
+        return "timeout-connect"
+    if code == _SSL_CONNECT_ERROR and any(text in message for text in _LEFT):
+        return "connect"
+    is_cut = "chunk" in message or (has_head and any(text in message for text in _LEFT[1:]))
+    return "protocol" if code == RECV_ERROR and is_cut else kind
+
+
+def limits_of(seconds: float) -> dict[int, int]:
+    """Return the options that limit connecting and each wait for bytes.
+
+    libcurl gives up below one byte per second for so long. It knows whole seconds only, and looks at the bytes of the
+    last five: silence after the first bytes of a body is noticed up to so much later. Below a second, its limit for the
+    whole request has to do.
+    """
+    connecting = {_CONNECTTIMEOUT_MS: int(seconds * 1000)}
+    if seconds < 1:
+        return {**connecting, _TIMEOUT_MS: int(seconds * 1000)}
+    return {**connecting, _LOW_SPEED_LIMIT: 1, _LOW_SPEED_TIME: math.ceil(seconds)}
