@@ -11,21 +11,11 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from clientlab.file_end import last_lines
-
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+MOST_OUTPUT = 64 << 10
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
 _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 """Whether the kernel lists the children of a process (CONFIG_PROC_CHILDREN of Linux)."""
-
-
-def python(module: str, *arguments: str) -> list[str]:
-    """The command line that runs a module with the lab's own Python.
-
-    By `-P`, nothing of the current folder is imported: a folder `aiohttp` or a file `json.py` there, as in the clone of
-    a library, would take the place of what is installed.
-    """
-    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def start(  # noqa: PLR0913 - where a program's input and output go, and where it runs
@@ -39,14 +29,11 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
     stderr: int | None = None,
     cpus: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a program. Its output goes to `log`, or to the lab's own output; `stdin` is its standard input.
+    """Start a program. Its output goes to `log`, or else to the lab's own output. Raise OSError.
 
-    `stdout`, `stderr`: where its output goes instead, as `subprocess.PIPE`.
-
-    `cpus`: the only ones that the program and its children may use, on Linux; without any, those of this process.
-
-    Its own process group keeps the terminal's Ctrl-C away: the lab decides which process stops, and when.
-    Raises OSError.
+    `stdin`, `stdout`, `stderr`: as for `subprocess.Popen`. `cpus`: those that the program and its children may use, on
+    Linux; empty means those of this process. Its own process group keeps the terminal's Ctrl-C away: the lab decides
+    which process stops, and when.
     """
     with contextlib.nullcontext() if log is None else log.open("ab") as output, _signals_wait() as mask:
         return subprocess.Popen(
@@ -64,9 +51,9 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
 def answer(
     command: Sequence[str], given: bytes, environment: Mapping[str, str], patience: float
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a program writes when it gets `given` on its standard input. Then its process group is killed.
+    """Return what a program writes when it gets `given` on its standard input, and kill its process group.
 
-    Raises OSError, and subprocess.TimeoutExpired after `patience` seconds.
+    Raise OSError, and subprocess.TimeoutExpired after `patience` seconds.
     """
     pipe = subprocess.PIPE
     process = start(command, None, environment, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -92,28 +79,23 @@ def stop(process: subprocess.Popen[bytes], patience: float) -> None:
 
 
 def stopped(pid: int) -> list[int]:
-    """Of a process and its living descendants, those that a signal such as SIGSTOP has stopped.
-
-    A process that starts or ends meanwhile may be missed.
-    """
-    if _LISTS_CHILDREN:
-        return [one for one in with_descendants(pid) if _state(one) == "T"]
-    import psutil  # noqa: PLC0415 - not on Linux, and a worker that waits is to be small
-
-    with contextlib.suppress(psutil.NoSuchProcess):
-        own = psutil.Process(pid)
-        return [one.pid for one in (own, *own.children(recursive=True)) if one.status() == psutil.STATUS_STOPPED]
-    return []
+    """Return the processes among a process and its descendants that a signal such as SIGSTOP has stopped (Linux)."""
+    found = []
+    for one in with_descendants(pid):
+        with contextlib.suppress(OSError):  # it has ended, or this is not Linux
+            stat = Path(f"/proc/{one}/stat").read_text(encoding="utf-8", errors="replace")
+            if stat.rpartition(") ")[2].startswith("T"):
+                found.append(one)
+    return found
 
 
 def with_descendants(pid: int) -> list[int]:
-    """The process and all its living descendants, by their ids. One that starts or ends meanwhile may be missed."""
+    """Return the ids of a process and all its living descendants. One that starts or ends meanwhile may be missed."""
     if not _LISTS_CHILDREN:
         import psutil  # noqa: PLC0415 - it reads the parent of each process of the machine, which takes 2 ms
 
         with contextlib.suppress(psutil.NoSuchProcess):
             return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
-        return [pid]
     found = [pid]
     for one in found:  # which grows
         with contextlib.suppress(OSError):  # it has ended
@@ -122,16 +104,17 @@ def with_descendants(pid: int) -> list[int]:
     return found
 
 
-def _state(pid: int) -> str:
-    """The letter of proc(5): R, S, T …; Z for a process that has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2][0]
-    except OSError:
-        return "Z"
+def last_lines(path: Path) -> str:
+    """Return the whole lines within the last `MOST_OUTPUT` bytes, where the error is. Raise OSError."""
+    with path.open("rb") as file:
+        beyond = max(0, file.seek(0, os.SEEK_END) - MOST_OUTPUT)
+        file.seek(max(0, beyond - 1))
+        content = file.read(MOST_OUTPUT + 1)
+    return (content.partition(b"\n")[2] if beyond else content).decode(errors="replace")
 
 
 def how_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:
-    """How a program ended, with the last line of its log."""
+    """Return how a program ended, with the last line of its log."""
     code = process.wait()
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     lines = [line for line in last_lines(log).splitlines() if line.strip()]
@@ -140,10 +123,9 @@ def how_it_ended(process: subprocess.Popen[bytes], log: Path) -> str:
 
 @contextlib.contextmanager
 def _signals_wait() -> Iterator[set[int]]:
-    """Hold back signals that end the lab while a process is forked. Yields the mask of before.
+    """Hold back signals that end the lab while a process is forked, and yield the previous mask.
 
-    Python ignores the exception of a signal handler that runs in a hook of fork(), as `logging` has one: Ctrl-C would
-    be lost. In `Popen` itself, the exception would leave a process without a handle.
+    Otherwise, Ctrl-C could be lost in a hook of fork(), or leave a process without a handle.
     """
     held = _ENDING if sys.platform == "linux" else ()  # only there does `start` unblock them in the child
     before = {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, held)}
@@ -154,7 +136,7 @@ def _signals_wait() -> Iterator[set[int]]:
 
 
 def _arrange(parent: int, mask: set[int], cpus: Collection[int]) -> Callable[[], None]:
-    """A function that runs in the new process: the kernel terminates it when the lab is killed. `mask`: of signals."""
+    """Return a function for the new process, which lets the kernel terminate it when the lab is killed."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def arrange() -> None:

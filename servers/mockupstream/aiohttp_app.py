@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 from aiohttp import web
+from aiohttp.worker import GunicornUVLoopWebWorker
 from multidict import CIMultiDict
 
 from mockupstream import metrics
 from mockupstream.alarm import Alarm
 from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route, joined
-from mockupstream.ledger import digest_of
+from mockupstream.ledger import Ledger, digest_of
 from mockupstream.quick_replies import QuickReplies
+from mockupstream.settings import Settings
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-
-    from mockupstream.ledger import Ledger
-    from mockupstream.settings import Settings
-
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _FEWEST_REMEMBERED = 256
 
 
-def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) -> web.Application:
-    """Return the application, with nothing but the framework."""
-    return _assembled(settings, ledger, exposition)[0]
-
-
-def runner(settings: Settings, ledger: Ledger, exposition: metrics.Exposition, **options: Any) -> web.AppRunner:
-    """Return the application in a runner that sends remembered replies. `options`: of the runner."""
-    app, quick = _assembled(settings, ledger, exposition)
-    return _Runner(app, quick, options)
-
-
-def _assembled(
-    settings: Settings, ledger: Ledger, exposition: metrics.Exposition
+def build(
+    settings: Settings, ledger: Ledger, exposition: metrics.UpstreamCollector
 ) -> tuple[web.Application, QuickReplies]:
+    """Return the application, and the replies that it remembers."""
     app = web.Application()
     upstream = _AiohttpUpstream(Contract(settings), ledger)
     app.cleanup_ctx.append(upstream.run)
@@ -51,10 +38,10 @@ def _assembled(
     return app, upstream.quick
 
 
-class _Runner(web.AppRunner):
-    """Looks for a remembered reply before the application has the request."""
+class Runner(web.AppRunner):
+    """Runs an application, and looks for a remembered reply before it gets the request. `options`: of AppRunner."""
 
-    def __init__(self, app: web.Application, quick: QuickReplies, options: dict[str, Any]) -> None:
+    def __init__(self, app: web.Application, quick: QuickReplies, **options: Any) -> None:
         super().__init__(app, **options)
         self._quick = quick
 
@@ -64,14 +51,29 @@ class _Runner(web.AppRunner):
             self.server.request_handler = self._quick.before(self.server.request_handler)
 
 
+class UpstreamWorker(GunicornUVLoopWebWorker):
+    """gunicorn's worker for aiohttp on uvloop, with the configured backlog.
+
+    asyncio listens once more on the socket, with a backlog of 128 of its own: a burst of more connections would lose
+    some, which then connect a second later.
+    """
+
+    def notify(self) -> None:
+        """Tell the master each second that the worker lives, and set the backlog."""
+        super().notify()
+        for listener in self.sockets:
+            listener.listen(self.cfg.backlog)
+
+
 class _AiohttpUpstream:
     """Serves the contract's routes in one event loop."""
 
     def __init__(self, contract: Contract, ledger: Ledger) -> None:
         self._contract = contract
         self._ledger = ledger
-        self._connections = _AiohttpConnections(ledger)
-        self.quick = QuickReplies(ledger, self._connections.saw)
+        self._seen: set[web.RequestHandler] = set()
+        self._most_seen = _FEWEST_REMEMBERED
+        self.quick = QuickReplies(ledger, self._count_connection)
 
     async def run(self, _app: web.Application) -> AsyncIterator[None]:
         self._alarm = Alarm()
@@ -80,7 +82,7 @@ class _AiohttpUpstream:
 
     def handler(self, route: Route) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            self._connections.saw(request)
+            self._count_connection(request)
             return await self._serve(route, request)
 
         return handle
@@ -95,10 +97,12 @@ class _AiohttpUpstream:
                 await self._alarm.until(read + reply.seconds)
             sent = len(reply.body) if request.method != "HEAD" else 0
             held = time.monotonic() - read
-            self._ledger.ready(route.number, reply.status, held, reply.seconds, length, sent, _digest(request))
+            digest = digest_of(request.method, request.raw_path)
+            self._ledger.ready(route.number, reply.status, held, reply.seconds, length, sent, digest)
             if reply.pieces is not None:
                 return await self._stream(request, reply)
-            if not (reply.seconds or request.body_exists) and self._contract.settled(route, _query(request)):
+            query = request.rel_url.raw_query_string
+            if not (reply.seconds or request.body_exists) and self._contract.settled(route, query):
                 self.quick.remember(request, route, reply)
             return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
         finally:
@@ -118,28 +122,16 @@ class _AiohttpUpstream:
         await response.write_eof()
         return response
 
-
-class _AiohttpConnections:
-    """Counts each connection once, at its first request.
-
-    aiohttp tells an application nothing of connections but the protocol of each request. Those seen are kept, so that
-    none is counted twice, and the closed ones are dropped when they have become many.
-    """
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._seen: set[web.RequestHandler] = set()
-        self._most = _FEWEST_REMEMBERED
-
-    def saw(self, request: web.BaseRequest) -> None:
+    def _count_connection(self, request: web.BaseRequest) -> None:
+        """Count a connection at its first request. Closed ones are forgotten when they have become many."""
         protocol = request.protocol
         if protocol in self._seen:
             return
         self._ledger.connection()
         self._seen.add(protocol)
-        if len(self._seen) > self._most:
+        if len(self._seen) > self._most_seen:
             self._seen = {seen for seen in self._seen if seen.transport is not None}
-            self._most = max(_FEWEST_REMEMBERED, 2 * len(self._seen))
+            self._most_seen = max(_FEWEST_REMEMBERED, 2 * len(self._seen))
 
 
 async def _read(request: web.Request, *, digest: bool) -> tuple[int, str]:
@@ -158,21 +150,13 @@ _NO_BODY = (0, hashlib.sha256().hexdigest())
 def _call(request: web.Request, length: int, sha256: str) -> Call:
     return Call(
         request.method,
-        _query(request),
+        request.rel_url.raw_query_string,
         request.match_info,
         length,
         sha256,
         lambda: _headers(request),
         lambda: str(request.url),
     )
-
-
-def _digest(request: web.Request) -> int:
-    return digest_of(request.method, request.raw_path)
-
-
-def _query(request: web.Request) -> str:
-    return request.rel_url.raw_query_string
 
 
 def _headers(request: web.Request) -> Mapping[str, str]:
@@ -186,7 +170,7 @@ async def _health(_request: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-def _metrics(exposition: metrics.Exposition) -> Handler:
+def _metrics(exposition: metrics.UpstreamCollector) -> Handler:
     async def handle(_request: web.Request) -> web.Response:
         return web.Response(body=exposition.text(), headers=CIMultiDict({"Content-Type": metrics.CONTENT_TYPE}))
 

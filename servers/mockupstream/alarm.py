@@ -1,9 +1,8 @@
 """Timers for coroutines: they wake never too early, and some tens of microseconds late.
 
 libuv, and with it uvloop, counts its timers and its clock in whole milliseconds: asyncio.sleep(0.050) ends anywhere
-from 0.9 ms early to 1 ms late. A mock upstream must not serve earlier than asked, and what it serves late is measured
-as the client's. Linux has a timer of nanoseconds that an event loop can watch like a socket, timerfd; one is enough
-for all requests of a worker. Python has os.timerfd_create only since 3.13.
+from 0.9 ms early to 1 ms late. Linux has a timer of nanoseconds that an event loop can watch like a socket, timerfd;
+one is enough for all requests of a worker. Python has os.timerfd_create only since 3.13.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import time
 _CLOCK_MONOTONIC, _TFD_TIMER_ABSTIME = 1, 1
 _SECOND = 1_000_000_000
 _TIMER_SPECIFICATION = struct.Struct("@4l").pack
-"""C's `struct itimerspec`: an interval, which stays 0, then the moment, each in seconds and nanoseconds."""
+"""C's `struct itimerspec`: interval and moment, each in seconds and nanoseconds."""
 
 
 class LoopAlarm:
@@ -41,15 +40,13 @@ class KernelAlarm:
     """Wakes coroutines by one timerfd of Linux, always set to the earliest moment that one waits for."""
 
     def __init__(self) -> None:
-        """Open the timer and have the running loop watch it; OSError where the kernel has no timer left."""
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._timer: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
         if self._timer < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._timer, self._ring)
-        # The running number orders equal moments, since futures cannot be compared.
-        self._numbers = itertools.count()
+        self._numbers = itertools.count()  # order equal moments, since futures cannot be compared
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     async def until(self, moment: float) -> None:

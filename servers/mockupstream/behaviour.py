@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from mockupstream import delays
 from mockupstream.refusals import RefusedError, whole_number
+from mockupstream.settings import Settings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from mockupstream.settings import Settings
-
-# A load test repeats few queries, or uses each only once. The cache serves the first without growing with the second.
 _REMEMBERED = 4096
 FIRST_STATUS, LAST_STATUS = 200, 599
 
@@ -30,11 +26,7 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """The parameters of one query.
-
-    `wait` is None where it must be drawn for each request; `parameters` are all parameters of the query, the first of
-    each name.
-    """
+    """The parameters of one query: the first of each name. `wait`: None if it must be drawn for each request."""
 
     delay: delays.ParsedDelay
     wait: Wait | None
@@ -47,18 +39,17 @@ class BehaviourReader:
     """Parses raw query strings (without the `?`) and draws their delays."""
 
     def __init__(self, settings: Settings) -> None:
-        """Take the defaults and the limits. Delays without a seed are drawn from an own random source."""
         self._settings = settings
         self._source = random.Random()  # noqa: S311
         # Equal query strings have equal behaviour, so on the hot path parsing is one look-up.
         self.read: Callable[[str], Behaviour] = lru_cache(maxsize=_REMEMBERED)(self._read)
 
     def wait(self, behaviour: Behaviour) -> Wait:
-        """Return the delay of this request. Raises RefusedError (400) if the draw is beyond the limit."""
+        """Return the delay of this request. Raise RefusedError (400) if the draw is beyond the limit."""
         return behaviour.wait or self.draw(behaviour.delay, None)
 
     def draw(self, delay: delays.ParsedDelay, seed: int | None) -> Wait:
-        """Draw from `delay`, with `seed` if given. Raises RefusedError (400) beyond the limit, never a silent cap."""
+        """Draw from `delay`, with `seed` if given. Raise RefusedError (400) beyond the limit."""
         limit = self._settings.most_delay
         limit.check(delay.stated, f"a delay of {delay}")
         seconds = delay.draw(self._source if seed is None else random.Random(seed))  # noqa: S311
@@ -78,7 +69,7 @@ class BehaviourReader:
 
 
 def read_delay(text: str) -> delays.ParsedDelay:
-    """Parse the delay of a request. Raises RefusedError (400) for an invalid one."""
+    """Parse the delay of a request. Raise RefusedError (400) for an invalid one."""
     try:
         return delays.parse(text)
     except ValueError as error:
@@ -86,7 +77,7 @@ def read_delay(text: str) -> delays.ParsedDelay:
 
 
 def read_status(text: str) -> int:
-    """Parse a final status (200 to 599). Raises RefusedError (400) otherwise."""
+    """Parse a final status (200 to 599). Raise RefusedError (400) otherwise."""
     status = whole_number(text, "status", FIRST_STATUS)
     if status > LAST_STATUS:
         raise RefusedError(400, f"status must be from {FIRST_STATUS} to {LAST_STATUS}, not {status}")

@@ -5,19 +5,15 @@ An application reads a request into a `Call`, asks `Contract.reply` for the `Rep
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from mockupstream import payloads
-from mockupstream.behaviour import BehaviourReader, Wait, read_delay, read_status
+from mockupstream.behaviour import Behaviour, BehaviourReader, read_delay, read_status
+from mockupstream.payloads import Piece
 from mockupstream.planets import position
 from mockupstream.refusals import RefusedError, as_json, whole_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from mockupstream.behaviour import Behaviour
-    from mockupstream.payloads import Piece
-    from mockupstream.settings import Settings
+from mockupstream.settings import Settings
 
 JSON = "application/json"
 OCTETS = "application/octet-stream"
@@ -40,11 +36,7 @@ def joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 class Call(NamedTuple):
-    """A request whose body was read: `length` and `sha256` (of /echo alone, else empty) are what is left of it.
-
-    `arguments` are the parts of the path named in the route's template; `headers` and `url` are asked for by few
-    routes, and are computed only then.
-    """
+    """A request whose body was read. `sha256`: for /echo only; `arguments`: the parts of the path in the template."""
 
     method: str
     query: str
@@ -77,10 +69,7 @@ class Reply(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A path template (`/bytes/{n}`) and its answer.
-
-    `digest` tells that the body's SHA-256 is wanted, `settled` that a small answer follows from path and query alone.
-    """
+    """A path template and its answer. `digest`: with the body's SHA-256; `settled`: path and query decide it."""
 
     template: str
     number: int
@@ -93,7 +82,6 @@ class Contract:
     """Answers calls within the given settings. Each worker has one."""
 
     def __init__(self, settings: Settings) -> None:
-        """Take the defaults and limits."""
         self._settings = settings
         self._reader = BehaviourReader(settings)
 
@@ -102,11 +90,16 @@ class Contract:
         wait = None
         try:
             behaviour = self._reader.read(call.query)
-            wait = self._wait(call.arguments, behaviour)
+            if "seconds" in call.arguments:
+                wait = self._reader.draw(read_delay(call.arguments["seconds"]), behaviour.seed)
+            else:
+                wait = self._reader.wait(behaviour)
             self._settings.most_body.check(call.length, f"a request body of {call.length} bytes")
             answer = route.answer(self, call, behaviour)
         except RefusedError as refused:
-            return _refusal(refused, wait)
+            timing = () if wait is None else (("Server-Timing", wait.told),)
+            headers = (("Content-Type", JSON), *timing)
+            return Reply(wait.seconds if wait else 0.0, refused.status, headers, refused.body(), None, None)
         # The path overrides the query.
         status = answer.status if behaviour.status is None or "code" in call.arguments else behaviour.status
         headers = (("Content-Type", answer.content_type), ("Server-Timing", wait.told))
@@ -117,7 +110,7 @@ class Contract:
         return Reply(wait.seconds, status, headers, answer.body, answer.pieces, answer.length)
 
     def settled(self, route: Route, query: str) -> bool:
-        """Whether each reply to a path of the route is the same, to requests with this query and without a body."""
+        """Return whether all replies to a path of the route are the same, with this query and without a body."""
         try:
             return route.settled and self._reader.read(query).wait is not None
         except RefusedError:
@@ -192,22 +185,10 @@ class Contract:
         """Refuse any other path."""
         raise RefusedError(404, "no such path", paths=[route.template for route in ROUTES])
 
-    def _wait(self, arguments: Mapping[str, str], behaviour: Behaviour) -> Wait:
-        if "seconds" in arguments:
-            return self._reader.draw(read_delay(arguments["seconds"]), behaviour.seed)
-        return self._reader.wait(behaviour)
-
     def _size(self, text: str, what: str, least: int = 0) -> int:
         size = whole_number(text, what, least)
         self._settings.most_size.check(size, f"a response of {size} bytes")
         return size
-
-
-def _refusal(refused: RefusedError, wait: Wait | None) -> Reply:
-    headers: tuple[tuple[str, str], ...] = (("Content-Type", JSON),)
-    if wait is not None:
-        headers = (*headers, ("Server-Timing", wait.told))
-    return Reply(wait.seconds if wait else 0.0, refused.status, headers, refused.body(), None, None)
 
 
 ROUTES = (

@@ -13,13 +13,10 @@ minutes (`1m`). The lab has the same grammar; a test compares both.
 from __future__ import annotations
 
 import math
+import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Callable
 
 # No more than twelve digits before the point: no delay needs them, and longer ones would overflow a float.
 _DIGITS = r"(?:\d{1,12}(?:\.\d{0,18})?|\.\d{1,18})(?:e(?:\d|-\d{1,2}))?"
@@ -27,6 +24,7 @@ _NUMBER = re.compile(_DIGITS, re.ASCII)
 _TIME = re.compile(rf"({_DIGITS})(us|ms|s|m|)", re.ASCII)
 # To divide by: 9 / 1000 is the float nearest to 0.009, and 9 * 0.001 is not.
 _PARTS_OF_A_SECOND = {"us": 1_000_000, "ms": 1000, "s": 1, "": 1}
+_STEEPEST = 10  # beyond it, a draw of lognormal would overflow a float now and then
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,81 +42,49 @@ class ParsedDelay:
 
 
 def parse(text: str) -> ParsedDelay:
-    """Parse a delay. Raises ValueError with the reason."""
+    """Parse a delay. Raise ValueError with the reason."""
     text = text.strip()
     kind, colon, arguments = text.partition(":")
     if not colon:
         value = seconds(text)
         return ParsedDelay(text, value, lambda _source: value, is_fixed=True)
-    if kind not in _KINDS:
-        msg = f"no delay is called {kind!r}: there are {', '.join(_KINDS)}"
-        raise ValueError(msg)
-    count, build = _KINDS[kind]
-    values = arguments.split(",")
-    if len(values) != count:
-        msg = f"{kind} takes {count} value{'s' * (count > 1)}, not {len(values)}"
-        raise ValueError(msg)
-    return ParsedDelay(text, *build(*values))
+    match kind, arguments.split(","):
+        case "uniform", [low, high]:
+            first, last = seconds(low), seconds(high)
+            if first > last:
+                raise ValueError(f"uniform goes from the lowest to the highest, not from {low} to {high}")
+            return ParsedDelay(text, last, lambda source: source.uniform(first, last))
+        case "normal", [mean, deviation]:
+            middle, spread = seconds(mean), seconds(deviation)
+            return ParsedDelay(text, middle, lambda source: _draw_normal(source, middle, spread))
+        case "lognormal", [median, sigma]:
+            if _NUMBER.fullmatch(sigma.strip()) is None or float(sigma) > _STEEPEST:
+                raise ValueError(f"the sigma of lognormal is a number from 0 to {_STEEPEST}, not {sigma!r}")
+            middle, steepness = _above_zero(median, "median"), float(sigma)
+            return ParsedDelay(text, middle, lambda source: source.lognormvariate(math.log(middle), steepness))
+        case "exponential", [mean]:
+            middle = _above_zero(mean, "mean")
+            return ParsedDelay(text, middle, lambda source: source.expovariate(1 / middle))
+    kinds = "uniform:TIME,TIME, normal:TIME,TIME, lognormal:TIME,NUMBER or exponential:TIME"
+    raise ValueError(f"{text!r} is not a delay: write a time, {kinds}")
 
 
 def seconds(text: str) -> float:
-    """Parse `0.12`, `2s`, `120ms`, `5us` or `1m` to seconds. Raises ValueError."""
+    """Parse `0.12`, `2s`, `120ms`, `5us` or `1m` to seconds. Raise ValueError."""
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        msg = f"{text!r} is not a time like 120ms, 0.12 or 2s"
-        raise ValueError(msg)
-    number, unit = float(found[1]), found[2]
-    return number * 60 if unit == "m" else number / _PARTS_OF_A_SECOND[unit]
+        raise ValueError(f"{text!r} is not a time like 120ms, 0.12 or 2s")
+    return float(found[1]) * 60 if found[2] == "m" else float(found[1]) / _PARTS_OF_A_SECOND[found[2]]
 
 
-def _uniform(low: str, high: str) -> _Parts:
-    first, last = seconds(low), seconds(high)
-    if first > last:
-        msg = f"uniform goes from the lowest to the highest, not from {low} to {high}"
-        raise ValueError(msg)
-    return last, lambda source: source.uniform(first, last)
-
-
-def _normal(mean: str, deviation: str) -> _Parts:
-    middle, spread = seconds(mean), seconds(deviation)
-
-    def draw(source: random.Random) -> float:
-        # Drawn again below 0: clamping would heap up requests at exactly 0. The mean is at least 0, so two draws do.
-        while (value := source.normalvariate(middle, spread)) < 0:
-            pass
-        return value
-
-    return middle, draw
-
-
-def _lognormal(median: str, sigma: str) -> _Parts:
-    if _NUMBER.fullmatch(sigma.strip()) is None or float(sigma) > _STEEPEST:
-        msg = f"the sigma of lognormal is a number from 0 to {_STEEPEST}, not {sigma!r}"
-        raise ValueError(msg)
-    middle, steepness = _above_zero(median, "median"), float(sigma)
-    return middle, lambda source: source.lognormvariate(math.log(middle), steepness)
-
-
-def _exponential(mean: str) -> _Parts:
-    middle = _above_zero(mean, "mean")
-    return middle, lambda source: source.expovariate(1 / middle)
-
-
-def _above_zero(text: str, what: str) -> float:
-    value = seconds(text)
-    if value <= 0:
-        msg = f"the {what} must be above 0, not {text}"
-        raise ValueError(msg)
+def _draw_normal(source: random.Random, mean: float, deviation: float) -> float:
+    # Drawn again below 0: clamping would heap up requests at exactly 0. The mean is at least 0, so two draws do.
+    while (value := source.normalvariate(mean, deviation)) < 0:
+        pass
     return value
 
 
-# Beyond it a draw of lognormal would overflow a float now and then.
-_STEEPEST = 10
-
-_Parts = tuple[float, "Callable[[random.Random], float]"]
-_KINDS: dict[str, tuple[int, Callable[..., _Parts]]] = {
-    "uniform": (2, _uniform),
-    "normal": (2, _normal),
-    "lognormal": (2, _lognormal),
-    "exponential": (1, _exponential),
-}
+def _above_zero(text: str, what: str) -> float:
+    if (value := seconds(text)) <= 0:
+        raise ValueError(f"the {what} must be above 0, not {text}")
+    return value

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 from weakref import WeakSet
 
 from flask import Flask, Request, Response, request
@@ -14,23 +15,16 @@ from werkzeug.routing import Rule
 
 from mockupstream import metrics
 from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route, joined
-from mockupstream.ledger import digest_of
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Iterator
-
-    from mockupstream.ledger import Ledger
-    from mockupstream.settings import Settings
+from mockupstream.ledger import Ledger, digest_of
+from mockupstream.settings import Settings
 
 _READ_SIZE = 1 << 16
 
 
-def build(settings: Settings, ledger: Ledger, exposition: metrics.Exposition) -> Flask:
+def build(settings: Settings, ledger: Ledger, exposition: metrics.UpstreamCollector) -> Flask:
     """Return the application."""
     app = Flask("mockupstream", static_folder=None)
-    # Or a path of two slashes would be redirected, which the contract does not know.
-    app.url_map.merge_slashes = False
+    app.url_map.merge_slashes = False  # or a path with two slashes would be redirected
     upstream = _FlaskUpstream(Contract(settings), ledger)
     app.add_url_rule("/healthz", "healthz", _health)
     app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=metrics.CONTENT_TYPE))
@@ -55,11 +49,12 @@ class _FlaskUpstream:
     def __init__(self, contract: Contract, ledger: Ledger) -> None:
         self._contract = contract
         self._ledger = ledger
-        self._connections = _FlaskConnections(ledger)
+        self._lock = threading.Lock()
+        self._seen: WeakSet[socket.socket] = WeakSet()
 
     def view(self, route: Route) -> Callable[..., Response]:
         def handle(**arguments: str) -> Response:
-            self._connections.saw(request)
+            self._count_connection()
             self._ledger.begin()
             streams = False
             try:
@@ -75,6 +70,15 @@ class _FlaskUpstream:
                     self._ledger.end()
 
         return handle
+
+    def _count_connection(self) -> None:
+        """Count a connection, by its socket, at its first request that is not a scrape."""
+        connection = request.environ.get("gunicorn.socket") or request.environ["werkzeug.socket"]
+        with self._lock:
+            if connection in self._seen:
+                return
+            self._seen.add(connection)
+        self._ledger.connection()
 
     def _reply(self, route: Route, arguments: dict[str, str]) -> Reply:
         digest = digest_of(request.method, request.environ["RAW_URI"])
@@ -97,7 +101,7 @@ class _FlaskUpstream:
 
 
 class _Body:
-    """The pieces of a reply, in flight until the server has closed it, as WSGI promises even where sending failed."""
+    """The pieces of a reply, in flight until the server has closed it, as WSGI promises even if sending failed."""
 
     def __init__(self, reply: Reply, ledger: Ledger) -> None:
         self._pieces = iter(reply.pieces or ())
@@ -116,27 +120,6 @@ class _Body:
 
     def close(self) -> None:
         self._ledger.end()
-
-
-class _FlaskConnections:
-    """Counts each connection once, at its first request that is not a scrape.
-
-    gunicorn and werkzeug both hand the connection's socket on to the application.
-    """
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._lock = threading.Lock()
-        self._seen: WeakSet[socket.socket] = WeakSet()
-
-    def saw(self, asked: Request) -> None:
-        environ = asked.environ
-        connection = environ.get("gunicorn.socket") or environ["werkzeug.socket"]
-        with self._lock:
-            if connection in self._seen:
-                return
-            self._seen.add(connection)
-        self._ledger.connection()
 
 
 def _read(asked: Request, *, digest: bool) -> tuple[int, str]:

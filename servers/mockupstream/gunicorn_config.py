@@ -21,7 +21,7 @@ from mockupstream.settings import or_exit, raise_open_files, read_serving, read_
 
 __all__ = ["child_exit", "on_starting", "post_fork"]
 
-# Read here too, although each worker reads them: the master then says at once what is wrong, and nothing starts.
+# Each worker reads them again; but here, nothing starts if one is wrong.
 or_exit(read_settings, os.environ)
 _serving = or_exit(read_serving, os.environ)
 raise_open_files()
@@ -31,23 +31,18 @@ workers = _serving.workers
 backlog = _serving.backlog
 graceful_timeout = _serving.graceful_timeout
 
-# Longer than the proxy keeps its idle connections (60 s), so that it is always the proxy that closes one. The other way
-# round a request could be sent on a connection that is being closed, and fail.
+# Longer than the proxy keeps idle connections (60 s): what it sends on one that is just being closed fails.
 keepalive = _serving.keep_alive
 
 if _serving.framework == "flask":
     wsgi_app = "mockupstream.serving:flask_application()"
-    # gunicorn's default worker, sync, has no keep-alive, and would make each comparison one of new connections. With
-    # more than one thread gunicorn would quietly take gthread in its place.
+    # gunicorn's default worker, sync, has no keep-alive. With more than one thread, gunicorn quietly takes gthread.
     worker_class = _serving.worker_class
     threads = _serving.threads if worker_class == "gthread" else 1
-    # How many connections a worker keeps, idle ones included: the default of 1000 would close those above.
-    worker_connections = 16_384
+    worker_connections = 16_384  # including idle ones; the default of 1,000 would close those above
 else:
     wsgi_app = "mockupstream.serving:aiohttp_runner"
-    worker_class = "mockupstream.aiohttp_worker.UpstreamWorker"
+    worker_class = "mockupstream.aiohttp_app.UpstreamWorker"
 
-# Writing a line for each request would be a good part of its cost.
-accesslog = None
-# Nobody controls these servers but by signals.
+accesslog = None  # a line for each request would be a good part of its cost
 control_socket_disable = True

@@ -1,8 +1,8 @@
 """Counters of all workers, in memory that the gunicorn master shares with them.
 
-The master maps the memory before it forks, so that every worker counts in a part of its own and any of them can read
-all: there are no files to clear away, and what a killed worker counted stays. prometheus_client's own multiprocess
-mode does the same with files for about eight times the price (6 µs a request, against 0.8).
+The master maps the memory before it forks. Every worker counts in a part of its own, any of them can read all, and
+what a killed worker counted stays. prometheus_client's own multiprocess mode uses files and takes 6 µs per request
+instead of 0.8.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from zlib import crc32
 from mockupstream.behaviour import FIRST_STATUS, LAST_STATUS
 from mockupstream.contract import EVERY_ROUTE
 
-# Upper bounds in seconds of the hold time's histogram; a last one holds everything above.
+# Upper bounds in seconds of the hold time's histogram.
 HOLD_BOUNDS = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075,
     0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -31,19 +31,17 @@ REQUESTS = BUCKETS + len(HOLD_BOUNDS) + 1
 STATUSES = LAST_STATUS - FIRST_STATUS + 1
 _CELLS = REQUESTS + STATUSES * len(EVERY_ROUTE)
 _CELL = 8
-# A metric is a float, which holds whole numbers up to 2 ** 53. The sum of hashes of 20 bits reaches that after 8,000
-# million requests.
+# A metric is a float, which holds whole numbers up to 2 ** 53: enough for 8,000 million hashes of 20 bits.
 _HASH = (1 << 20) - 1
-# Workers ever started, those that died included. Memory is taken only by those that were.
+# Workers ever started, including those that ended. Memory is taken only by those that were.
 MOST_WORKERS = 1024
 
 
 def digest_of(method: str, target: str) -> int:
-    """Return a hash of a request's method and target (its path with the query): a whole number of 20 bits.
+    """Return a hash of 20 bits of a request's method and target (its path with the query).
 
-    The sum of these hashes tells whether a client sent the requests that it was asked to send, in any order. Libraries
-    differ in what they percent-encode, so the target is decoded first. `clientlab.running.received` has the same
-    function.
+    The sum of these hashes shows whether a client sent the requests that it was asked to send, in any order. Libraries
+    differ in what they percent-encode, so the target is decoded. `clientlab.running.received` has the same function.
     """
     decoded = unquote(target) if "%" in target else target
     return crc32(f"{method} {decoded}".encode(errors="surrogateescape")) & _HASH
@@ -62,7 +60,6 @@ class Book:
     """The pages of all workers."""
 
     def __init__(self) -> None:
-        """Map fresh memory, shared with all processes forked from this one."""
         memory = memoryview(mmap.mmap(-1, (MOST_WORKERS + MOST_WORKERS * _CELLS) * _CELL))
         # The process id of each worker, negative after its end; 0: never started.
         self._pids = memory[: MOST_WORKERS * _CELL].cast("q")
@@ -70,22 +67,16 @@ class Book:
         self._reaped = 0.0
 
     def open(self, number: int) -> Ledger:
-        """Return the ledger of this process, the `number`-th worker that was started, from 0.
-
-        RuntimeError says so where more were started than the book has pages.
-        """
+        """Return the ledger of this process, the `number`-th worker that was started, from 0."""
         if number >= MOST_WORKERS:
-            msg = f"{MOST_WORKERS} workers were started, and most of them ended; see the log for the reason"
-            raise RuntimeError(msg)
+            raise RuntimeError(
+                f"{MOST_WORKERS} workers were started, and most of them ended; see the log for the reason"
+            )
         self._pids[number] = os.getpid()
         return Ledger(self._page(number))
 
     def close(self, number: int) -> None:
-        """Record the end of a worker. The master calls it right after it has reaped that worker.
-
-        What the master's reaped children used in all, less what it was before, is the last one's exact CPU time,
-        however it ended.
-        """
+        """Record the end of a worker, and its CPU time. The master calls it right after it has reaped that worker."""
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         reaped = usage.ru_utime + usage.ru_stime
         if self._pids[number] > 0:
@@ -107,7 +98,6 @@ class Ledger:
     """The counters of one worker. Threads may share it: each method takes its lock once."""
 
     def __init__(self, page: Page) -> None:
-        """Count on `page`, which no other process writes."""
         self._whole = page.whole
         self._floats = page.floats
         self._lock = threading.Lock()
@@ -127,8 +117,7 @@ class Ledger:
     ) -> None:
         """Count a reply that is ready: seconds since its request was read, seconds asked for, bytes of both bodies.
 
-        It is called before the reply is sent, so that a client that has read its replies finds all of them counted.
-        Where the reply comes in pieces, `sent` counts them. `digest`: that of the request (see `digest_of`).
+        It is called before the reply is sent, so a client that has read its replies finds all of them counted.
         """
         whole, floats = self._whole, self._floats
         with self._lock:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mockupstream.refusals import as_json
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 BLOCK = 1 << 16
-# A piece each millisecond at most: finer ones would not be kept apart on their way.
-_FINEST = 0.001
+_FINEST = 0.001  # pieces that follow faster would not be kept apart on their way
 _WORDS = ("ad", "aut", "delectus", "dolor", "et", "fugiat", "illo", "ipsum", "nisi", "quis", "rerum", "ut", "vero")
 
 
@@ -42,16 +39,11 @@ def chunks(size: int, chunk: int, seed: int | None) -> Iterator[Piece]:
 
 
 def drip(size: int, duration: float) -> Iterator[Piece]:
-    """Yield `size` bytes `*` evenly over `duration` seconds as httpbin does: the first at once, the last a pause early.
-
-    Where that is more than one byte a millisecond, each piece holds several.
-    """
+    """Yield `size` bytes `*` evenly over `duration` seconds as httpbin does, the first of them at once."""
     pieces = max(1, min(size, int(duration / _FINEST)))
-    ends = [size * (number + 1) // pieces for number in range(pieces)]
-    start = 0
-    for number, end in enumerate(ends):
+    for number in range(pieces):
+        start, end = size * number // pieces, size * (number + 1) // pieces
         yield Piece(duration / pieces if number else 0.0, b"*" * (end - start))
-        start = end
 
 
 @lru_cache(maxsize=4096)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import ephem
 
 from mockupstream.refusals import RefusedError, as_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NAMES = ("Mercury", "Venus", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune", "Pluto")
 _PLANETS = {name.lower(): getattr(ephem, name) for name in _NAMES}
@@ -23,12 +20,10 @@ _RANGES = {"lon": (-360.0, 360.0), "lat": (-90.0, 90.0), "elevation": (-11_000.0
 
 
 def position(name: str, parameters: Mapping[str, str]) -> bytes:
-    """Return the JSON of where planet `name` (any case) is for an observer.
+    """Return the JSON of where planet `name` (any case) is for an observer. Raise RefusedError.
 
     `parameters` may hold `lon` and `lat` (degrees, east and north), `elevation` (metres; each defaults to that of
-    Greenwich) and `when` (ISO 8601, UTC without a zone; defaults to now). The document holds `name`, `when`,
-    `observer`, `right_ascension` (h:m:s), `declination`, `altitude`, `azimuth` (d:m:s) and `magnitude`. RefusedError is
-    404 for an unknown planet and 400 for a bad number or time.
+    Greenwich) and `when` (ISO 8601, UTC without a zone; defaults to now).
     """
     planet = _PLANETS.get(name.lower())
     if planet is None:

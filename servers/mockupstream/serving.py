@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from mockupstream import settings as reading
 from mockupstream.ledger import Book, Ledger
-from mockupstream.metrics import Exposition, UpstreamCollector
+from mockupstream.metrics import UpstreamCollector
 
 if TYPE_CHECKING:
     from aiohttp import web
     from flask import Flask
 
 _SILENT_SECONDS = 60
-"""The kernel keeps a connection without a byte to itself for about so long (tcp(7), TCP_DEFER_ACCEPT)."""
+"""The kernel holds back a connection without a byte for about this time (tcp(7), TCP_DEFER_ACCEPT)."""
 
 
 class _Place:
-    """This process among the workers: the book of all workers, made by the master, and the number of this one."""
+    """The book of all workers, made by the master, and the number of this one."""
 
     book: Book
     number: int
@@ -58,15 +58,14 @@ def flask_application() -> Flask:
 async def aiohttp_runner() -> web.AppRunner:
     """Return the aiohttp application of this worker in a runner of its own.
 
-    Not the worker's, because that one would unpack compressed request bodies, and count other bytes than Flask does.
+    The worker's would unpack compressed request bodies, and count other bytes than Flask does.
     """
     from mockupstream import aiohttp_app  # noqa: PLC0415 - an image has only one of the two frameworks
 
     settings = reading.or_exit(reading.read_settings, os.environ)
     serving = reading.or_exit(reading.read_serving, os.environ)
-    return aiohttp_app.runner(
-        settings,
-        *_counting("aiohttp"),
+    return aiohttp_app.Runner(
+        *aiohttp_app.build(settings, *_counting("aiohttp")),
         keepalive_timeout=serving.keep_alive,
         access_log=None,
         auto_decompress=False,
@@ -75,6 +74,6 @@ async def aiohttp_runner() -> web.AppRunner:
     )
 
 
-def _counting(framework: str, threads: int | None = None) -> tuple[Ledger, Exposition]:
+def _counting(framework: str, threads: int | None = None) -> tuple[Ledger, UpstreamCollector]:
     book = _Place.book
-    return book.open(_Place.number), Exposition(UpstreamCollector(book, framework, "gunicorn", threads))
+    return book.open(_Place.number), UpstreamCollector(book, framework, "gunicorn", threads)

@@ -1,21 +1,16 @@
-"""Settings of an upstream, read from the environment (`MOCKUPSTREAM_*`) once, when it starts.
-
-A variable that is not set, or is empty as Compose leaves it, takes its default.
-"""
+"""Settings of an upstream, read from the environment (`MOCKUPSTREAM_*`) when it starts. Empty ones count as not set."""
 
 from __future__ import annotations
 
 import contextlib
 import resource
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mockupstream import delays
 from mockupstream.refusals import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 _Value = TypeVar("_Value")
 
@@ -49,7 +44,7 @@ class Serving:
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Read the behaviour and the limits; BadVariableError names the variable that cannot be read.
+    """Read the behaviour and the limits. Raise BadVariableError.
 
     `MOCKUPSTREAM_DELAY` is the delay of requests that ask for none. `MOCKUPSTREAM_MAX_DELAY` is a time, `_MAX_BODY`
     and `_MAX_SIZE` are bytes of a request's and of a response's body.
@@ -57,8 +52,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     most_delay = _read(environment, "MAX_DELAY", "60s", delays.seconds)
     delay = _read(environment, "DELAY", "0", delays.parse)
     if delay.stated > most_delay:
-        msg = f"MOCKUPSTREAM_DELAY: {delay} is beyond MOCKUPSTREAM_MAX_DELAY, {most_delay:g} s"
-        raise BadVariableError(msg)
+        raise BadVariableError(f"MOCKUPSTREAM_DELAY: {delay} is beyond MOCKUPSTREAM_MAX_DELAY, {most_delay:g} s")
     body, size = (
         Limit(_read(environment, name, str(256 << 20), _between(0, 10**12)), "bytes", f"MOCKUPSTREAM_{name}")
         for name in ("MAX_BODY", "MAX_SIZE")
@@ -69,7 +63,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 
 
 def read_serving(environment: Mapping[str, str]) -> Serving:
-    """Read what gunicorn needs; BadVariableError names the variable that cannot be read."""
+    """Read what gunicorn needs. Raise BadVariableError."""
     return Serving(
         framework=_read(environment, "FRAMEWORK", "aiohttp", _one_of("flask", "aiohttp")),
         bind=_read(environment, "BIND", "127.0.0.1:8000", str),
@@ -83,7 +77,7 @@ def read_serving(environment: Mapping[str, str]) -> Serving:
 
 
 def raise_open_files() -> None:
-    """Raise the limit of open files of this process, and of the workers that it starts, to the system's hard limit."""
+    """Raise the limit of open files of this process and its workers to the system's hard limit."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(ValueError, OSError):  # macOS calls it unlimited and takes less
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -103,16 +97,14 @@ def _read(environment: Mapping[str, str], name: str, default: str, convert: Call
     try:
         return convert(environment.get(variable) or default)
     except ValueError as error:
-        msg = f"{variable}: {error}"
-        raise BadVariableError(msg) from error
+        raise BadVariableError(f"{variable}: {error}") from error
 
 
 def _between(least: int, most: int) -> Callable[[str], int]:
     def convert(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) <= 18 and least <= int(text) <= most):
-            msg = f"{text!r} is not a whole number from {least} to {most}"
-            raise ValueError(msg)
-        return int(text)
+        if text.isdecimal() and len(text) <= 18 and least <= int(text) <= most:
+            return int(text)
+        raise ValueError(f"{text!r} is not a whole number from {least} to {most}")
 
     return convert
 
@@ -120,8 +112,7 @@ def _between(least: int, most: int) -> Callable[[str], int]:
 def _one_of(*names: str) -> Callable[[str], str]:
     def convert(text: str) -> str:
         if text not in names:
-            msg = f"{text!r} is neither {' nor '.join(names)}"
-            raise ValueError(msg)
+            raise ValueError(f"{text!r} is neither {' nor '.join(names)}")
         return text
 
     return convert

@@ -116,7 +116,6 @@ PoolManager.request = _slow
 @pytest.mark.release
 @pytest.mark.timeout(300)  # builds and installs the lab and its libraries
 def test_the_action_installs_the_lab(tmp_path, monkeypatch):
-    """From the wheel of its own commit."""
     words = ["build", "--quiet", "--no-build-isolation", "--wheel", "--python", sys.executable, "--out-dir", tmp_path]
     subprocess.run([PROGRAM.with_name("uv"), *words, ROOT], check=True, timeout=60)
     (lab,) = tmp_path.glob("clientlab-*.whl")
@@ -130,7 +129,6 @@ def test_the_action_installs_the_lab(tmp_path, monkeypatch):
 @pytest.mark.real
 @pytest.mark.release
 def test_a_slower_head_fails_and_the_comment_names_it(tmp_path, monkeypatch):
-    """Both are measured in the same rounds: a wheel, and a file of requirements."""
     monkeypatch.setenv("PATH", f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}")
     (tmp_path / "base.txt").write_text(wheel(tmp_path, "2.98"))
     head = wheel(tmp_path, "2.99", SLOW)
@@ -160,7 +158,6 @@ esac
 @pytest.mark.real
 @pytest.mark.parametrize(("workflow", "replaced"), [("speed", "7"), ("other", None)])
 def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(workflow, replaced, tmp_path, monkeypatch):
-    """Nor one that a person wrote with the same last line."""
     monkeypatch.setenv("GITHUB_JOB", "a-job>")
     lines = {}
     for name in ("speed", workflow):
@@ -201,7 +198,6 @@ def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(workflow, re
     ],
 )
 def test_an_input_that_has_no_meaning_is_refused_in_a_line(name, value, tmp_path):
-    """Exit code 2 in the first step, before anything is installed."""
     job = runner(tmp_path, **{name: value})
     assert job.run("Check the inputs") == 2
     assert job.log.startswith(f"::error title=clientlab::input {name} is ")
@@ -229,7 +225,6 @@ def test_no_script_holds_an_expression_and_every_action_is_pinned():
 
 @pytest.mark.real
 def test_shellcheck_finds_nothing():
-    """As in the scripts of the repository."""
     program = shutil.which("shellcheck") or PROGRAM.with_name("shellcheck")
     for name, step in SCRIPTS.items():
         words = [program, "--shell=bash", "-"]
@@ -239,7 +234,6 @@ def test_shellcheck_finds_nothing():
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=[one["name"] for one in WORKFLOWS])
 def test_the_workflows_of_the_page_give_the_inputs_of_the_action(workflow):
-    """Each that is required, and none that is unknown; the outputs that they read exist."""
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     (lab,) = [step for step in steps if step.get("uses", "").startswith("OWNER/clientlab@")]
     assert {name for name, spec in ACTION["inputs"].items() if spec.get("required")} <= set(lab["with"])

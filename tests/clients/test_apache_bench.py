@@ -7,12 +7,10 @@ import shutil
 import pytest
 
 from clientlab import strategies
-from clientlab.clients.apache_bench import ApacheBench, percentiles, spread
-from clientlab.clients.client_interface import Budget
+from clientlab.clients.apache_bench import percentiles, spread
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
 from clientlab.workload.delays import Delay
-from clientlab.workload.making import requests_of
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 from optional_programs import REQUIRED
@@ -54,7 +52,6 @@ def test_n_requests_are_completed_and_recorded():
 @needs_ab
 @pytest.mark.parametrize("strategy", ["ab", "ab?keepalive=false"])
 def test_concurrency_and_connections_are_those_that_the_server_counts(strategy):
-    """As many in flight as asked; a connection for each of them, or for each request, and counted right."""
     in_flight, requests = 6, 120
     with counting_server(answer, hold=0.01) as server:
         workload = Workload(requests=requests, concurrency=in_flight, warmup=1)
@@ -86,14 +83,6 @@ def test_statuses_are_errors_and_spread_evenly():
     )
 
 
-@pytest.mark.real
-@needs_ab
-def test_where_nobody_answers_every_request_failed():
-    """As received nothing: a connection that is refused is found out by reading, and counted more than once."""
-    measured = measure("ab", Workload(requests=5, concurrency=2, warmup=0), "http://127.0.0.1:1")
-    assert measured.samples.errors == {"reset": 5}
-
-
 def test_the_times_lie_on_the_hundredths():
     """In seconds, and no more than the largest, where `ab` reads beyond its table."""
     table = "Percentage served,Time in ms\n" + "".join(f"{k},{k / 10 + 1:.3f}\n" for k in range(101))
@@ -119,35 +108,11 @@ def test_the_times_lie_on_the_hundredths():
     ],
 )
 def test_what_it_can_not_do_is_refused(changes, field):
-    """Before anything is started, with the field of the workload."""
     with pytest.raises(LabError, match=f"^{field}: "):
         strategies.check_capabilities(strategies.find("ab"), Workload(**changes))
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, ["-k"]),
-        ({"method": "HEAD"}, ["-i"]),
-        ({"method": "DELETE"}, ["-m", "DELETE"]),
-        ({"timeout": 1.5}, ["-s", "2"]),
-        ({"concurrency": 50, "requests": 3}, ["-c", "3"]),
-    ],
-)
-def test_the_words_of_its_command_line(changes, words, tmp_path):
-    """As far as they follow from the workload."""
-    workload = Workload(**({"requests": 10} | changes))
-    client = ApacheBench(Budget(1, workload.timeout), lambda: None)
-    command = client.command(
-        requests_of(workload, "http://h")(0), workload.requests, workload.concurrency or 1, tmp_path
-    )
-    assert command[-1] == "http://h/"
-    at = command.index(words[0])
-    assert command[at : at + len(words)] == words
-
-
 def test_without_the_program_it_is_unavailable(monkeypatch, tmp_path):
-    """In `list`, and where it is asked for."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "apache2-utils" in strategies.unavailable(strategies.find("ab"))
     with pytest.raises(LabError, match="'ab'"):

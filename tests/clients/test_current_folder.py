@@ -62,7 +62,6 @@ def test_every_start_of_a_python_is_isolated():
         if isinstance(node, ast.Attribute) and node.attr == "executable" and ast.unparse(node.value) == "sys"
     }
     assert found == {
-        "child_processes.py",  # adds -P
         "measuring/trial_handle.py",  # adds -P
         "running/environments.py",  # names the Python that uv is to take, and uv's own place
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.file_end import MOST_OUTPUT, last_lines
+from clientlab.child_processes import MOST_OUTPUT, last_lines
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,14 @@ from clients.documents import a_run
         ("b'Proxy-Authorization', b'Basic SECRET'", "b'Proxy-Authorization', b'…'"),
         ("mine @ git+https://user:SECRET@host.test/mine.git", "mine @ git+https://…@host.test/mine.git"),
         ("Accept: text/x", "Accept: text/x"),
+        ("no UTF-8 \udcff", "no UTF-8 ?"),
     ],
 )
 def test_a_text_is_masked(text, masked):
-    """Names stay, and so does all that is no credential."""
     assert mask_text(text) == masked
 
 
 def test_requirements_are_stored_without_credentials():
-    """A run file does not hold the password of a package index."""
     spec = EnvironmentSpec(requirements=["mine @ https://user:SECRET@host.test/mine.whl"])
     plan = a_run().experiment.model_copy(update={"environments": {"e": spec}})
     assert plan.masked().environments["e"].requirements == ["mine @ https://…@host.test/mine.whl"]
@@ -39,7 +38,6 @@ def test_requirements_are_stored_without_credentials():
 
 @pytest.mark.real
 def test_a_run_that_goes_on_gets_its_headers_again(tmp_path, monkeypatch, capfd):
-    """Without them, one line names what to add, and nothing is sent. No file and no output has the value."""
     monkeypatch.chdir(tmp_path)
     header, said = "Authorization: Bearer SECRET", []
 

@@ -28,7 +28,6 @@ def seen_by_server(strategy: str, requests: int, concurrency: int, hold: float =
 
 
 def test_a_client_told_to_keep_no_connection_opens_one_a_request():
-    """A setting of the client."""
     assert seen_by_server("aiohttp?force_close=true", requests=5, concurrency=1)[0] == 5
 
 
@@ -41,15 +40,12 @@ def test_a_client_told_to_keep_no_connection_opens_one_a_request():
     ],
 )
 def test_a_limit_written_behind_the_name_holds(strategy, most):
-    """Of the library's pool, or of the executor's size, which then wins over -c."""
     assert seen_by_server(strategy, requests=24, concurrency=6, hold=0.01, until=most)[1] == most
 
 
 def test_without_a_limit_from_the_lab_gather_sends_all_at_once():
-    """More requests are in flight than -c says."""
     assert seen_by_server("httpx-async@gather?library_defaults=true", requests=20, concurrency=4, until=20)[1] == 20
 
 
 def test_each_request_is_sent_once_on_another_event_loop():
-    """Connections are counted there too."""
     seen_by_server("aiohttp@workers?loop=uvloop", requests=12, concurrency=4)

@@ -7,8 +7,7 @@ import pytest
 from clientlab import strategies
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import LabError
-from clientlab.strategies import STRATEGIES, check_capabilities
-from clientlab.workload.making import Upload
+from clientlab.strategies import check_capabilities
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
@@ -18,7 +17,6 @@ MOST_ABOVE_IDLE = 24 * MIB  # buffers, and what the first request loads
 
 
 def chunked(body: bytes, size: int = MIB) -> bytes:
-    """A whole answer of unknown length."""
     pieces = [body[at : at + size] for at in range(0, len(body), size)]
     framed = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
@@ -35,20 +33,6 @@ def test_a_large_body_read_in_chunks_is_not_held(client):
     assert measured.samples.errors == {}
     assert measured.samples.records["bytes"].tolist() == [SIZE] * 2
     assert measured.outcome.peak_pss_bytes - measured.outcome.idle_pss_bytes <= MOST_ABOVE_IDLE
-
-
-@pytest.mark.real
-def test_many_requests_in_flight_stream_each_their_own():
-    """Bodies are not mixed up: each request sends and receives all of its bytes."""
-    size = 300_000
-    workload = Workload(
-        method="PUT", requests=24, concurrency=4, warmup=1, read="chunks", upload_size=size, upload="stream"
-    )
-    with counting_server(lambda _: ok(bytes(size))) as server:
-        measured = measure("aiohttp@workers", workload, server.url, on_start=server.reset)
-    assert measured.samples.errors == {}
-    assert measured.samples.records["bytes"].tolist() == [size] * 24
-    assert [seen.body for seen in server.seen] == [b"".join(Upload(size, 1))] * 24
 
 
 @pytest.mark.real
@@ -74,13 +58,5 @@ def test_the_librarys_own_elapsed_is_kept_beside_the_labs_time():
     ],
 )
 def test_a_client_that_cannot_is_refused(strategy, changes, field):
-    """With the field of the workload, before anything is started."""
     with pytest.raises(LabError, match=f"^{field}: .*'{strategy}'"):
         check_capabilities(strategies.find(strategy), Workload(**changes))
-
-
-def test_a_workload_that_asks_for_nothing_special_suits_every_strategy():
-    """A plain workload, with a body held in memory too, suits every strategy."""
-    for strategy in STRATEGIES.values():
-        if not strategies.CLIENTS[strategy.client].program:
-            check_capabilities(strategy, Workload(upload_size=10))

@@ -5,21 +5,16 @@ from __future__ import annotations
 import pytest
 
 from clientlab.errors import LabError
-from clientlab.upstreams import find, special
-
-
-def test_a_plain_name_leaves_all_to_the_lab():
-    """It is not special, and says no number."""
-    found = find("flask")
-    assert (found.special, found.server, found.workers, found.threads) == (False, "gunicorn", None, None)
+from clientlab.upstreams import find
 
 
 def test_settings_say_how_it_is_served():
-    """By the words of a strategy's settings."""
+    """A plain name leaves all to the lab, and is not special."""
+    found = find("flask")
+    assert (found.special, found.server, found.workers, found.threads) == (False, "gunicorn", None, None)
     found = find("flask?workers=4&threads=8")
     assert (found.framework, found.special, found.workers, found.threads) == ("flask", True, 4, 8)
     assert find("aiohttp?server=development").development
-    assert special(["flask", "aiohttp?workers=1"]) == ["aiohttp?workers=1"]
 
 
 @pytest.mark.parametrize(
@@ -35,6 +30,5 @@ def test_settings_say_how_it_is_served():
     ],
 )
 def test_what_can_not_be_is_refused(name, names):
-    """With the upstreams, or the setting."""
     with pytest.raises(LabError, match=names):
         find(name)

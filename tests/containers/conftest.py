@@ -60,5 +60,4 @@ def stack(new_project):
 
 @pytest.fixture(scope="session")
 def run(stack):
-    """The document of that run."""
     return stack.document("first")

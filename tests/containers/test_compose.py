@@ -29,7 +29,6 @@ def test_no_container_can_do_more_than_it_needs(stack):
 
 
 def test_a_trial_is_divided_among_the_generic_containers(stack):
-    """`--scale client=2` starts them, and each does its part."""
     stack.up("--no-recreate", "--scale", "client=2", "client")
     words = ["-t", "urllib3@threads", "-n", "501", "-c", "4", "--rounds", "1", "--shards", "2", "--name", "divided"]
     stack.lab("run", *words)
@@ -41,7 +40,6 @@ def test_a_trial_is_divided_among_the_generic_containers(stack):
 
 
 def test_trials_are_measured_behind_the_link(new_project):
-    """The lab takes its round-trip time from the environment, and the requests take at least as long."""
     project = new_project(LINK_RTT="20ms")
     project.compose("--profile", "link", "up", "-d", "--wait", "--no-build", "flask", "aiohttp", "proxy", "link")
     project.up("scheduler", "client", "exporter")

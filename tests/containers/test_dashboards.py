@@ -12,9 +12,8 @@ from clientlab.results.document import ClaimResult
 from clientlab.results.trial import OpenLoad
 from clientlab.workload.link import Link
 from clients.documents import a_run, a_trial, quantiles
-from containers.compose import ROOT
 from grafana_panels import flat
-from running import eventually
+from running import ROOT, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.release, pytest.mark.timeout(900)]  # their waits are bounded by 300 s each
 
@@ -81,17 +80,11 @@ def _slower(run):
     def worse(trial):
         quick = trial.latency_seconds.model_dump(exclude={"at_least"})
         slow = {name: value and 10 * value for name, value in quick.items()}
-        return trial.model_copy(
-            update={
-                "wall_seconds": 10 * trial.wall_seconds,
-                "requests_per_second": trial.requests_per_second / 10,
-                "cpu_seconds": 10 * trial.cpu_seconds,
-                "peak_pss_bytes": 10 * trial.peak_pss_bytes,
-                "peak_rss_bytes": 10 * trial.peak_rss_bytes,
-                "connections_opened": 10 * trial.connections_opened,
-                "latency_seconds": trial.latency_seconds.model_copy(update=slow),
-            }
-        )
+        names = ("wall_seconds", "cpu_seconds", "peak_pss_bytes", "peak_rss_bytes", "connections_opened")
+        changes = {name: 10 * getattr(trial, name) for name in names}
+        changes["requests_per_second"] = trial.requests_per_second / 10
+        changes["latency_seconds"] = trial.latency_seconds.model_copy(update=slow)
+        return trial.model_copy(update=changes)
 
     return run.model_copy(update={"trials": [worse(trial) for trial in run.trials], "created": LATEST})
 
@@ -170,7 +163,6 @@ def _values(project, expression: str) -> list[str]:
 
 
 def test_every_choice_of_a_dashboard_has_values(watched):
-    """The variables' queries find labels that exist, in one of the runs at least."""
     project, choices = watched
     for path in FOLDER.glob("*.json"):
         for variable in json.loads(path.read_text(encoding="utf-8"))["templating"]["list"]:

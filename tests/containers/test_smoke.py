@@ -13,7 +13,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]  # waits are bounded b
 
 
 def test_the_demo_runs_to_its_end_and_prints_its_table(stack, run):
-    """All twelve arms were measured, each on the worker of its strategy."""
     assert {trial["arm"]: trial["reason"] for trial in run["trials"] if trial["status"] != "done"} == {}
     assert len({trial["arm"] for trial in run["trials"]}) == 12
     printed = stack.compose("logs", "--no-log-prefix", "lab").stdout
@@ -37,7 +36,6 @@ def test_prometheus_has_counted_the_requests_of_the_run_file(stack, run):
 
 
 def test_everything_is_scraped(stack):
-    """Each worker, both upstreams, the proxy, the exporter and Prometheus itself."""
     eventually(lambda: {target["health"] for target in stack.targets()} == {"up"}, "every target up")
     jobs = [target["labels"]["job"] for target in stack.targets()]
     assert {job: jobs.count(job) for job in set(jobs)} == {
@@ -70,7 +68,6 @@ def test_only_the_lab_and_its_workers_reach_the_scheduler(stack):
 
 
 def test_down_leaves_nothing(new_project):
-    """No container, no volume, no network."""
     project = new_project()
     project.up("scheduler", "exporter", "prometheus")
     project.compose("down", "-v", "--timeout", "1")

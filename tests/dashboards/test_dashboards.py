@@ -52,7 +52,6 @@ def rules() -> list[dict]:
 
 
 def test_the_files_are_current():
-    """Grafana loads every file of the folder. `python -m dashboards.source` writes them."""
     assert {path: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()} == dashboard_files()
 
 
@@ -63,7 +62,6 @@ def again(model, document: dict) -> dict:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_dashboard_is_one_to_grafanas_own_models(name):
-    """Read and written again by the SDK, each panel's options, fields and queries are the same."""
     document = loaded(name)
     assert again(Dashboard, document)["panels"] == document["panels"]
     for panel in flat(document):
@@ -104,7 +102,6 @@ def of_a_worker() -> list[Metric]:
 
 
 def test_every_metric_and_label_exists():
-    """Panels query only metrics that something exports or a rule records, and labels that these have."""
     for expression in (one for name in NAMES for one in expressions(name)):
         written = expression.replace("clientlab_(run|present)_", "clientlab_run_")  # either name, by its pattern
         ours = set(re.findall(r"\b(?:clientlab|mockupstream)[\w:]+", written))
@@ -122,7 +119,6 @@ def test_every_metric_and_label_exists():
 
 
 def test_the_rules_have_the_labels_of_arms_and_drop_what_is_beyond_the_last_bucket():
-    """And one is there for each quantile that the run file's metrics have."""
     quantiles = {figure.key for figure, metric in EXPORTED if metric.quantile and metric.name == "latency_seconds"}
     assert {rule["record"] for rule in rules()} == {f"clientlab:request_seconds:{key}" for key in quantiles}
     for rule in rules():
@@ -131,6 +127,5 @@ def test_the_rules_have_the_labels_of_arms_and_drop_what_is_beyond_the_last_buck
 
 
 def test_every_recorded_rule_is_asked_for():
-    """A rule is evaluated each second, and its series are kept."""
     asked = " ".join(one for name in NAMES for one in expressions(name))
     assert {rule["record"] for rule in rules() if rule["record"] not in asked} == set()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from running import ROOT
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in FILES}

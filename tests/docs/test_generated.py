@@ -28,7 +28,6 @@ def test_the_blocks_of_the_documentation_are_current():
 
 
 def test_a_block_is_replaced_and_all_else_is_kept():
-    """Once it is current, it stays."""
     text = refreshed(PAGE)
     assert text.startswith("# Title\n\n<!-- $ clientlab list executors --markdown -->\n\n| name |")
     assert text.endswith("|\n\n<!-- end -->\n\nend\n")
@@ -36,16 +35,17 @@ def test_a_block_is_replaced_and_all_else_is_kept():
 
 
 def test_output_without_markdown_is_fenced_and_has_a_fixed_width():
-    """No colours, and no spaces at the ends of lines."""
     first, *lines, last = output("clientlab report findings/shown/demo.json.gz").splitlines()
     assert (first, last) == ("```text", "```")
     assert 80 < max(map(len, lines)) <= COLUMNS
     assert not [line for line in lines if "\x1b" in line or line != line.rstrip()]
 
 
-def test_a_run_that_is_not_measured_yet_says_so():
-    """The page can be written before."""
-    assert "`scripts/findings nothing`" in output("clientlab report findings/runs/nothing.json.gz --markdown")
+def test_a_block_of_claims_ends_with_their_table():
+    """The tables of the arms are left out."""
+    lines = output("clientlab report findings/runs/keepalive.json.gz --markdown | claims").splitlines()
+    assert [line for line in lines if line.startswith("| verdict |")]
+    assert lines[-1].startswith("| ✓ supported |")
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_a_run_that_is_not_measured_yet_says_so():
         PAGE.replace("<!-- end -->\n", "") + PAGE,
         PAGE.replace("clientlab list executors", "ls"),
         PAGE.replace("executors", "everything"),
+        PAGE.replace("list executors --markdown", "report findings/shown/demo.json.gz --markdown | claims"),
     ],
 )
 def test_a_wrong_block_is_refused(text):
-    """Without an end, of another program, or with a command that fails."""
     with pytest.raises(BlockError):
         refreshed(text)
 

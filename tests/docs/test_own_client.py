@@ -15,7 +15,6 @@ from docs.pages import TEXTS
 
 @pytest.mark.real
 def test_it_is_measured_beside_a_listed_one(tmp_path, monkeypatch):
-    """With its settings, and with a hash of its file in the run."""
     found = re.search(r"<!-- client.py -->\n```python\n(.*?)```", TEXTS["docs/own-client.md"], re.DOTALL)
     assert found
     (tmp_path / "client.py").write_text(found[1])

@@ -11,7 +11,8 @@ from textwrap import dedent
 import click
 
 from clientlab.cli import commands
-from clientlab.experiments.file import read_experiment
+from clientlab.judging.cautions import RULES
+from clients.plans import checked_plan
 from docs.pages import DOCS, ROOT, TEXTS
 
 EXAMPLES = [
@@ -39,24 +40,21 @@ def unknown_words(line: str) -> list[str]:
 
 
 def test_the_commands_of_the_pages_exist_with_their_options():
-    """In every block of code."""
     assert len(EXAMPLES) >= 20
     assert [(path, line, unknown) for path, line in EXAMPLES if (unknown := unknown_words(line))] == []
 
 
 def test_the_python_code_of_the_pages_is_python():
-    """What a reader pastes has no syntax error."""
     for path, text in TEXTS.items():
         for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
             ast.parse(dedent(code), path)
 
 
 def test_the_experiment_that_is_shown_can_be_run(tmp_path):
-    """The file as the page shows it."""
     text = re.search(r"<!-- experiment -->\n```toml\n(.*?)```", TEXTS["docs/own-experiment.md"], re.DOTALL)
     assert text
     (tmp_path / "search.toml").write_text(text[1])
-    assert read_experiment(tmp_path / "search.toml").checked_plan().arms
+    assert checked_plan(tmp_path / "search.toml").arms
 
 
 def test_every_file_that_is_linked_exists():
@@ -71,7 +69,6 @@ def test_every_file_that_is_linked_exists():
 
 
 def test_every_folder_and_file_that_is_named_exists():
-    """A path in code, such as `clients/Dockerfile`, is one of the repository."""
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
     missing = [
         (path, name)
@@ -82,6 +79,12 @@ def test_every_folder_and_file_that_is_named_exists():
         if not re.search(r"[<{*…]|NAME", name) and not (ROOT / name).exists()
     ]  # fmt: skip
     assert missing == []
+
+
+def test_every_caution_is_explained():
+    """With its phrase, and the sign if it marks arms."""
+    rows = re.findall(r"^\| (.+?) \| ", TEXTS["docs/figures.md"].replace("\\*", "*"), re.MULTILINE)
+    assert {f"{rule.phrase} !" if rule.marks else rule.phrase for rule in RULES} <= set(rows)
 
 
 def _pages(nav):

@@ -11,7 +11,6 @@ from running import ROOT
 
 
 def test_each_strategy_of_the_demo_has_a_container_and_one_takes_all_others():
-    """All of them from one anchor, and none in a profile."""
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
     clients = [service for name, service in services.items() if name.startswith("client")]
     demo = tomllib.loads((ROOT / "clients/clientlab/experiments/demo.toml").read_text(encoding="utf-8"))
@@ -22,7 +21,6 @@ def test_each_strategy_of_the_demo_has_a_container_and_one_takes_all_others():
 
 
 def test_images_of_others_are_pinned_in_one_place():
-    """In .env, by version. The Dockerfiles' default and the manifests are the same."""
     lines = (ROOT / ".env").read_text(encoding="utf-8").splitlines()
     settings = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     pinned = {name: value for name, value in settings.items() if name.endswith("_IMAGE")}

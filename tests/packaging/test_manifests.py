@@ -25,7 +25,6 @@ def pod_specs(overlay: str) -> dict[str, dict]:
 
 
 def test_no_pod_can_do_more_than_it_needs():
-    """No root, no capability, nothing writable but volumes, no token of the API."""
     found = pod_specs("") | pod_specs("monitoring")
     assert set(found) == {"flask", "aiohttp", "proxy", "scheduler", "worker", "lab", "prometheus", "grafana"}
     for name, spec in found.items():
@@ -39,7 +38,6 @@ def test_no_pod_can_do_more_than_it_needs():
 
 
 def test_what_is_measured_has_guaranteed_resources():
-    """Equal requests and limits, of whole CPUs. The version for small clusters has no limit of CPU."""
     for name in ("flask", "aiohttp", "proxy", "worker"):
         resources = pod_specs("base")[name]["containers"][0]["resources"]
         assert resources["requests"] == resources["limits"], name

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -25,22 +24,14 @@ DEMONSTRATED = ("requests-session@threads", "aiohttp@workers")
 """Strategies of the demo; all eight would take 10 s more."""
 
 
-@dataclass(frozen=True)
-class Built:
-    """What was built: the wheel from the sdist, as `pip install` of an sdist would."""
-
-    sdist: Path
-    wheel: Path
-
-
 @pytest.fixture(scope="module")
-def built(tmp_path_factory) -> Built:
-    """Build both, without an index."""
+def built(tmp_path_factory) -> tuple[Path, Path]:
+    """Build an sdist, and a wheel from it, as `pip install` of an sdist would."""
     folder = tmp_path_factory.mktemp("dist")
     words = ["build", "--quiet", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder, ROOT]
     subprocess.run([UV, *words], check=True, timeout=100)
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
-    return Built(sdist, wheel)
+    return sdist, wheel
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +40,7 @@ def programs(built, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     lock = ROOT / "requirements" / "development.txt"
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder], check=True, timeout=60)
-    words = ["pip", "install", "--quiet", "--python", folder / "bin" / "python", "--constraints", lock, built.wheel]
+    words = ["pip", "install", "--quiet", "--python", folder / "bin" / "python", "--constraints", lock, built[1]]
     subprocess.run([UV, *words], check=True, timeout=100)
     return folder / "bin"
 
@@ -63,34 +54,23 @@ def call(program: Path, *words: str, folder: Path) -> subprocess.CompletedProces
 
 
 def test_the_wheel_holds_every_file_of_the_packages_and_no_other(built):
-    """Configurations, templates and experiments as well as code; the wheel is built from the sdist."""
     expected = {
         str(Path(package, path.relative_to(folder)))
         for package, folder in PACKAGES.items()
         for path in folder.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    with zipfile.ZipFile(built.wheel) as wheel:
+    with zipfile.ZipFile(built[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert names == expected | {"clientlab/Caddyfile"}
     assert {"mockupstream/gunicorn_config.py", "clientlab/experiments/demo.toml"} <= names
-    with tarfile.open(built.sdist) as sdist:
+    with tarfile.open(built[0]) as sdist:
         top = {Path(name).parts[1] for name in sdist.getnames()}
-    assert top == {
-        "clients",
-        "proxy",
-        "servers",
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "CHANGELOG.md",
-        ".gitignore",
-        "PKG-INFO",
-    }
+    files = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".gitignore", "PKG-INFO"}
+    assert top == {"clients", "proxy", "servers"} | files
 
 
 def test_the_demo_runs_from_the_wheel_in_an_empty_folder(programs, tmp_path):
-    """Directly and through the proxy, with nothing but the wheel and what it requires. All its strategies could."""
     listed = call(programs / "clientlab", "list", "--json", folder=tmp_path)
     missing = {row["name"] for row in json.loads(listed.stdout) if row["note"].startswith("unavailable")}
     assert not missing & {arm.strategy for arm in read_plan(bundled()["demo"]).arms}
@@ -108,12 +88,3 @@ def test_the_demo_runs_from_the_wheel_in_an_empty_folder(programs, tmp_path):
     page = call(programs / "clientlab", "report", "last", "--html", "report.html", folder=tmp_path)
     assert page.returncode == 0, page.stderr
     assert (tmp_path / "report.html").stat().st_size > 50_000
-
-
-def test_the_doctor_finds_nothing_missing_but_the_libraries_of_extras(programs, tmp_path):
-    """In an environment of the wheel alone, the doctor misses the libraries of extras only, and the lab can run."""
-    done = call(programs / "clientlab", "doctor", folder=tmp_path)
-    assert done.returncode == 0, done.stdout
-    absent = {line.split()[1] for line in done.stdout.splitlines() if "its strategies: pip install" in line}
-    assert {"gevent", "curl-cffi", "niquests"} <= absent
-    assert not absent & {"requests", "httpx", "aiohttp", "urllib3", "pycurl", "h2", "asgiref"}

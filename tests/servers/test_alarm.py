@@ -41,7 +41,6 @@ def test_nobody_wakes_early(kind: type[KernelAlarm | LoopAlarm]) -> None:
 
 
 def test_a_cancelled_sleeper_does_not_disturb_the_others() -> None:
-    """A sleeper that is cancelled leaves the others' moments as they were."""
 
     async def sleep_both() -> None:
         alarm = Alarm()

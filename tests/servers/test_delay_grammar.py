@@ -37,7 +37,6 @@ def test_a_constant_delay_is_as_long_in_both():
 
 @pytest.mark.parametrize("text", DRAWN)
 def test_a_random_delay_has_one_distribution_in_both(text):
-    """The quantiles of many draws of the upstream are those of the lab."""
     source, delay = random.Random(1), upstream.parse(text)
     drawn = np.log(1e-9 + np.array([delay.draw(source) for _ in range(20_000)]))
     shares = [0.1, 0.25, 0.5, 0.75, 0.9]
@@ -49,7 +48,6 @@ def test_a_random_delay_has_one_distribution_in_both(text):
 
 @pytest.mark.parametrize("parse", [Delay.parse, upstream.parse], ids=["lab", "upstream"])
 def test_both_refuse_the_same(parse):
-    """Client and server refuse the same delays."""
     for text in REFUSED:
         with pytest.raises(ValueError, match=r"\w"):
             parse(text)

@@ -24,7 +24,6 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def test_the_contract_holds(server: Server) -> None:
-    """Bodies, statuses, refusals, chunks and echoes are those of the contract."""
     assert server.ask("/").body == b'{"message": "hello"}\n'
     assert server.ask("/status/418").status == 418
     assert "MOCKUPSTREAM_MAX_DELAY" in json.loads(server.ask("/?delay=61s").body)["error"]

@@ -18,7 +18,6 @@ each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
 
 @each_framework
 def test_keep_alive_is_honoured(framework: str) -> None:
-    """A connection serves again and again, and is closed when it was idle for the seconds asked for."""
     with gunicorn(framework, keep_alive="1", workers="1") as server, contextlib.closing(server.connect()) as connection:
         ask(connection, "/healthz")
         ask(connection, "/")

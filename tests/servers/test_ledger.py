@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from mockupstream.ledger import CPU, SENT, Book
+from mockupstream.ledger import CPU, Book
 from mockupstream.metrics import UpstreamCollector
 
 if TYPE_CHECKING:
@@ -53,30 +52,6 @@ def test_all_workers_are_added_up() -> None:
     assert after["mockupstream_hold_seconds_count"] == 2
     assert after["mockupstream_hold_seconds_sum"] == pytest.approx(0.04)
     assert book.pages()[1].floats[CPU] > 0
-
-
-def test_no_thread_s_count_is_lost() -> None:
-    """Threads that count at the same time lose nothing."""
-    book = Book()
-    ledger = book.open(0)
-
-    def count() -> None:
-        for _ in range(20_000):
-            ledger.sent(1)
-
-    threads = [threading.Thread(target=count) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert book.pages()[0].whole[SENT] == 80_000
-
-
-def test_a_book_without_workers_can_be_read() -> None:
-    """Before the first worker, everything is 0 but the cores that workers may use."""
-    empty = dict(samples(Book()))
-    assert empty.pop("mockupstream_cores") > 0
-    assert set(empty.values()) == {0}
 
 
 def test_workers_hold_as_many_requests_as_they_have_threads() -> None:

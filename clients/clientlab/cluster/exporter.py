@@ -1,7 +1,7 @@
 """The runs of a results folder as Prometheus metrics: `clientlab exporter --out results`.
 
-A finished run is read once, because its file does not change, and its text is kept. Rendering 20 runs takes 0.1 s of
-CPU time, which would disturb the trial that is being measured. The run in progress is read at each scrape.
+A finished run is read once, and its text is kept: rendering 20 runs takes 0.1 s of CPU time, which would disturb the
+trial that is being measured. The run in progress is read at each scrape.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from clientlab.cluster import run_metrics
@@ -26,8 +26,6 @@ from clientlab.running.due import due_trials
 NEWEST = 50
 """Runs that are published. Older ones are in their files."""
 
-_Version = tuple[int, int, bool]
-
 
 class StoredRuns:
     """The newest runs of a store in Prometheus' text format. `say` takes a line about a run that cannot be read."""
@@ -35,47 +33,47 @@ class StoredRuns:
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
         self._store = store
         self._say = say
-        self._read: dict[str, tuple[_Version, Run | None]] = {}
-        self._finished: tuple[list[Run], bytes] = [], _rendered(run_metrics.families().values())
+        self._read: dict[str, tuple[object, Run | None]] = {}
+        self._finished: list[Run] | None = None
+        self._finished_text = b""
         self._lock = threading.Lock()
 
     def page(self) -> bytes:
         """Return the metrics of the finished runs, and those of the run in progress under names of their own."""
         with self._lock:
-            runs = list(filter(None, map(self._run, self._store.names()[-NEWEST:])))
+            runs = list(filter(None, map(self._find, self._store.names()[-NEWEST:])))
             present, schedule = run_metrics.families("present"), run_metrics.schedule()
             for run in runs:
                 if run.status == "running":
                     run_metrics.fill(present, run)
-                    _count_trials(schedule, run)
-            finished = self._of_finished([run for run in runs if run.status != "running"])
-            return finished + _rendered([*present.values(), schedule])
+                    failed = sum(trial.status != "done" for trial in run.trials)
+                    left = len(due_trials(run).trials)
+                    for state, count in (("done", len(run.trials) - failed), ("failed", failed), ("left", left)):
+                        schedule.add_metric([run.run, run.experiment.name, state], count)
+            finished = [run for run in runs if run.status != "running"]
+            if self._finished is None or list(map(id, finished)) != list(map(id, self._finished)):
+                families = run_metrics.families()
+                for run in finished:
+                    run_metrics.fill(families, run)
+                self._finished, self._finished_text = finished, generate_latest(_Families(families.values()))
+            return self._finished_text + generate_latest(_Families([*present.values(), schedule]))
 
-    def _run(self, name: str) -> Run | None:
+    def _find(self, name: str) -> Run | None:
         """Return the run, from memory if its file has not changed; None if it cannot be read."""
         try:
             version = self._store.version(name)
         except FileNotFoundError:  # removed just now
             return None
-        if name in self._read and self._read[name][0] == version:
-            return self._read[name][1]
-        run: Run | None = None
-        try:
-            run = find_judged(self._store, name).model_copy(update={"run": name})  # a copied folder has another name
-        except LabError as error:
-            self._say(str(error))
-        self._read[name] = version, run
+        known, run = self._read.get(name, (None, None))
+        if known != version:
+            try:
+                found = find_judged(self._store, name)
+                run = found.model_copy(update={"run": name})  # a copied folder has another name
+            except LabError as error:
+                run = None
+                self._say(str(error))
+            self._read[name] = version, run
         return run
-
-    def _of_finished(self, runs: list[Run]) -> bytes:
-        known, text = self._finished
-        if len(runs) != len(known) or any(one is not other for one, other in zip(runs, known, strict=True)):
-            found = run_metrics.families()
-            for run in runs:
-                run_metrics.fill(found, run)
-            text = _rendered(found.values())
-            self._finished = runs, text
-        return text
 
 
 class _Families(Collector):
@@ -84,20 +82,6 @@ class _Families(Collector):
 
     def collect(self) -> list[Metric]:
         return self._families
-
-
-def _rendered(families: Iterable[Metric]) -> bytes:
-    registry = CollectorRegistry()
-    registry.register(_Families(families))
-    return generate_latest(registry)
-
-
-def _count_trials(schedule: GaugeMetricFamily, run: Run) -> None:
-    """Add how many trials of a run are done, have failed, and are left."""
-    failed = sum(trial.status != "done" for trial in run.trials)
-    counts = {"done": len(run.trials) - failed, "failed": failed, "left": len(due_trials(run).trials)}
-    for state, count in counts.items():
-        schedule.add_metric([run.run, run.experiment.name, state], count)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clientlab import __version__, strategies
-from clientlab.cluster.trials import Description, describe, read_clock, surroundings_here
+from clientlab.cluster.trials import Worker, describe, surroundings_here
 from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results.document import Surroundings
 from clientlab.results.plan import Plan
@@ -29,33 +28,12 @@ from clientlab.running.shard_report import machine_id
 if TYPE_CHECKING:
     from distributed import Client
 
-_CONNECT_SECONDS = 10.0
+_CONNECT_SECONDS, _CLOSE_SECONDS, _LOOK_SECONDS = 10.0, 5.0, 0.5
 _ARRIVE_SECONDS, _REPLACE_SECONDS = 3.0, 15.0
 """How long workers may take to arrive that are started with the lab, and those that replace a lost one."""
 
-_LOOK_SECONDS = 0.5
-_CLOSE_SECONDS = 5.0
-_ROUND_TRIPS, _EXACT_ENOUGH = 10, 0.0005
-"""Most round trips for a clock offset, and the error in seconds below which one of them is enough."""
-
-
-@dataclass(frozen=True)
-class Worker:
-    """A worker of the cluster. `offered`: strategies that it declares; `lacks`: strategy → why it cannot measure it."""
-
-    address: str
-    host: str
-    machine: str
-    offered: frozenset[str]
-    lacks: Mapping[str, str] = field(default_factory=dict)
-
-    def offers(self, strategy: str) -> bool:
-        """Return whether the worker takes this strategy, with whatever settings."""
-        return not self.offered or not self.offered.isdisjoint({strategy, strategy.partition("?")[0]})
-
-    def measures(self, strategy: str) -> bool:
-        """Return whether the worker takes this strategy and has what it needs."""
-        return self.offers(strategy) and strategy not in self.lacks
+_ROUND_TRIPS = 5
+"""Round trips per clock offset; the shortest counts."""
 
 
 @contextmanager
@@ -79,7 +57,11 @@ def connected(address: str, plan: Plan, target: Target) -> Iterator[DaskCluster]
         ) from error
     try:
         cluster = DaskCluster(client, address, plan, target)
-        cluster.find_workers()
+        until = time.monotonic() + _ARRIVE_SECONDS
+        while (lack := cluster.find_lack()) is not None:
+            if time.monotonic() > until:
+                raise LabError(f"--cluster {address}: {lack}")
+            time.sleep(_LOOK_SECONDS)
         yield cluster
     finally:
         client.close(timeout=_CLOSE_SECONDS)
@@ -110,20 +92,11 @@ class DaskCluster:
             with contextlib.suppress(OSError):  # the scheduler may be gone
                 lock.release()
 
-    def find_workers(self) -> None:
-        """Find the workers for the plan. Raise LabError, with what there is, if they cannot measure it."""
-        until = time.monotonic() + _ARRIVE_SECONDS
-        while (lack := self._lack()) is not None:
-            if time.monotonic() > until:
-                raise LabError(f"--cluster {self._address}: {lack}")
-            time.sleep(_LOOK_SECONDS)
-
     def surroundings(self) -> Surroundings:
         """Return the machine that measures, as one of its workers sees it."""
         arm = self._plan.arms[0]
-        first = self._able(arm.strategy, self._plan.workloads[arm.workload].shards)[0]
-        asked = (self._plan, self._target)
-        found: Surroundings = self._call(surroundings_here, *asked, addresses=[first.address])[first.address]
+        first = self._able(arm.strategy, self._plan.workloads[arm.workload].shards)[0].address
+        found: Surroundings = self.client.run(surroundings_here, self._plan, self._target, workers=[first])[first]
         return found
 
     def workers_for(self, strategy: str, count: int) -> list[Worker]:
@@ -150,24 +123,25 @@ class DaskCluster:
     def call(self, function: Callable[..., Any], *arguments: Any, workers: Iterable[Worker]) -> dict[str, Any]:
         """Call a function on workers and return the results by address. Raise TrialLost if one does not answer."""
         try:
-            return self._call(function, *arguments, addresses=[one.address for one in workers])
+            found: dict[str, Any] = self.client.run(function, *arguments, workers=[one.address for one in workers])
         except OSError as error:
             self.addresses()
             raise TrialLost(f"a worker does not answer ({error})") from error
+        return found
 
     def offset_of(self, worker: Worker) -> ClockOffset | None:
         """Measure the lab's clock minus the worker's as NTP does (RFC 5905); None if both have one clock."""
         if worker.machine == machine_id():
             return None
-        found: list[ClockOffset] = []
-        while len(found) < _ROUND_TRIPS and not (found and found[-1].error_seconds < _EXACT_ENOUGH):
+        found = []
+        for _ in range(_ROUND_TRIPS):
             sent = time.time()
-            there = self.call(read_clock, workers=[worker])[worker.address]
+            there = self.call(time.time, workers=[worker])[worker.address]
             received = time.time()
             found.append(ClockOffset(seconds=(sent + received) / 2 - there, error_seconds=(received - sent) / 2))
         return min(found, key=lambda one: one.error_seconds)
 
-    def _lack(self) -> str | None:
+    def find_lack(self) -> str | None:
         """Return why the workers that are there now cannot measure the plan; None if they can."""
         plan, present = self._plan, self._present()
         if not present:
@@ -180,35 +154,28 @@ class DaskCluster:
             if not any(one.measures(name) for one in taking):
                 return f"strategy {name!r}: {taking[0].lacks[name]} (on worker {taking[0].host})"
         alone = {arm.strategy for arm in plan.arms if plan.workloads[arm.workload].shards == 1}
-        machines = [one.machine for one in present]
-        fitting = [there for there in machines if all(self._on(there, present, name) for name in alone)]
+        measured = {(one.machine, name) for one in present for name in alone if one.measures(name)}
+        machines = sorted({one.machine for one in present})
+        fitting = [machine for machine in machines if all((machine, name) in measured for name in alone)]
         if not fitting:
             return "no machine has workers for all strategies, and arms on different machines cannot be compared"
-        self._machine = min(fitting)
+        self._machine = fitting[0]
         for arm in plan.arms:
             shards, able = plan.workloads[arm.workload].shards, len(self._able(arm.strategy, 2))
             if shards > max(able, 1):
                 return f"{shards} shards need as many workers, and {able} measure {arm.strategy!r}; reduce --shards"
         return None
 
-    @staticmethod
-    def _on(machine: str, workers: Iterable[Worker], strategy: str) -> bool:
-        return any(one.machine == machine and one.measures(strategy) for one in workers)
-
     def _able(self, strategy: str, count: int) -> list[Worker]:
-        """Return the workers that measure a strategy: those that declare it first, then one of each machine by turns.
+        """Return the workers that measure a strategy: those that declare it first, and the machines by turns.
 
         A trial that is not divided stays on the machine of the run.
         """
         able = [one for one in self._present() if one.measures(strategy)]
         if count == 1:
-            able = [one for one in able if one.machine == self._machine]
-        earlier, places = Counter[tuple[bool, str]](), []
-        for one in able:
-            kind = (not one.offered, one.machine)
-            places.append((kind[0], earlier[kind], one.machine, one.address, one))
-            earlier[kind] += 1
-        return [place[-1] for place in sorted(places, key=lambda place: place[:-1])]
+            return sorted((one for one in able if one.machine == self._machine), key=lambda one: not one.offered)
+        before = {one.address: [other.machine for other in able[:place]] for place, one in enumerate(able)}
+        return sorted(able, key=lambda one: (not one.offered, before[one.address].count(one.machine)))
 
     def _present(self) -> list[Worker]:
         """Return the workers that are there now, each described once. Raise LabError for one with another version."""
@@ -216,39 +183,30 @@ class DaskCluster:
         new = [address for address in found if address not in self._described]
         servers = sorted({(arm.upstream, arm.route) for arm in self._plan.arms})
         asked = (self._names, servers, self._target)
-        answers = self._call(describe, *asked, addresses=new, on_error="return") if new else {}
+        answers = self.client.run(describe, *asked, workers=new, on_error="return") if new else {}
         for address, answer in answers.items():
             if isinstance(answer, OSError):
                 continue  # it has just gone
-            one = _checked(address, answer)
+            if isinstance(answer, BaseException):
+                raise LabError(f"worker {address} has no clientlab {__version__} ({answer}); install it there")
+            if answer.version != __version__:
+                raise LabError(f"worker {address} has clientlab {answer.version}, not {__version__}; install the same")
             offered = frozenset(map(str, found[address].get("resources") or {}))
-            self._described[address] = Worker(address, one.host, one.machine, offered, one.lacks)
+            self._described[address] = replace(answer, address=address, offered=offered)
         return [self._described[address] for address in sorted(found) if address in self._described]
 
-    def _call(
-        self, function: Callable[..., Any], *arguments: Any, addresses: list[str], **options: Any
-    ) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.run(function, *arguments, workers=addresses, **options)
-        return found
 
-
-def check_portable(plan: Plan, target: Target) -> None:
+def check_portable(plan: Plan, target: Target, *, keep_samples: bool) -> None:
     """Raise FieldError if the plan needs something that only the lab's own machine has."""
-    if plan.links and target.url is not None:
-        raise FieldError(["rtt"], "workers have no link to your own server; leave it out", also=["cluster"])
-    if plan.environments:
-        raise FieldError(["environments"], "workers measure in their own environment; leave it out", also=["cluster"])
-    if any(workload.replay is not None for workload in plan.workloads.values()):
-        raise FieldError(["replay"], "workers do not have the file of requests; leave it out", also=["cluster"])
+    refused = {
+        "keep_samples": (keep_samples, "samples stay on the workers"),
+        "rtt": (plan.links and target.url is not None, "workers have no link to your own server"),
+        "environments": (plan.environments, "workers measure in their own environment"),
+        "replay": (any(one.replay for one in plan.workloads.values()), "workers do not have the file of requests"),
+    }
+    for key, (applies, reason) in refused.items():
+        if applies:
+            raise FieldError([key], f"{reason}; leave it out", also=["cluster"])
     if of_file := next((arm.strategy for arm in plan.arms if strategies.is_of_file(arm.strategy)), None):
         message = "workers do not have this file; install it there as a package with an entry point"
         raise FieldError(["strategies"], message, value=of_file)
-
-
-def _checked(address: str, answer: Description | BaseException) -> Description:
-    """Return the description of a worker with this version of clientlab. Raise LabError for any other worker."""
-    if isinstance(answer, BaseException):
-        raise LabError(f"worker {address} has no clientlab {__version__} ({answer}); install it there")
-    if answer.version != __version__:
-        raise LabError(f"worker {address} has clientlab {answer.version}, and the lab {__version__}; install the same")
-    return answer

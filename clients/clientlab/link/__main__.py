@@ -2,7 +2,7 @@
 
 It prints ``{"ports": [51234]}`` when it accepts connections, a port for each ``--forward``. If its standard input is a
 pipe, it answers each line with the bytes that a limited bandwidth has carried, ``{"up_bytes": 5120, "down_bytes": …}``,
-and ends when the pipe closes. So it does not outlive the process that started it.
+and ends when the pipe closes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ import time
 
 import uvloop
 
-from clientlab.link.agenda import Agenda, timer
-from clientlab.link.path import OneWay
+from clientlab.link.path import Agenda, OneWay, timer
 from clientlab.link.relay import HostPort, accept
 from clientlab.measuring.usage import raise_descriptor_limit
 from clientlab.workload.link import Link, bandwidth_of, rtt_of
@@ -45,8 +44,11 @@ def main(words: list[str]) -> None:
     try:
         link = Link(rtt_of(given.rtt), given.bandwidth and bandwidth_of(given.bandwidth))
         # Looking a name up for each connection would take longer than many a link's round trip.
-        targets = [_resolve(*_address(one)) for one in given.forward]
-        listeners = [socket.create_server(one, family=_family(one[0])) for one in map(_address, listen)]
+        targets = [
+            (host if ":" in host else socket.gethostbyname(host), port) for host, port in map(_parse, given.forward)
+        ]
+        families = (socket.AF_INET, socket.AF_INET6)
+        listeners = [socket.create_server(one, family=families[":" in one[0]]) for one in map(_parse, listen)]
     except (OSError, ValueError) as error:  # the latter also for a name that DNS cannot have
         parser.error(f"{error} (to {', '.join(given.forward)})")
     # Elsewhere, asyncio's own timers are more precise than uvloop's, which count milliseconds.
@@ -54,19 +56,11 @@ def main(words: list[str]) -> None:
         runner.run(_relay(link, listeners, targets))
 
 
-def _address(text: str) -> HostPort:
+def _parse(text: str) -> HostPort:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65_535:
         raise ValueError(f"{text!r} is not an address; write 127.0.0.1:8000 or [::1]:8000")
     return host.strip("[]"), int(port)
-
-
-def _resolve(host: str, port: int) -> HostPort:
-    return host if ":" in host else socket.gethostbyname(host), port
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 async def _relay(link: Link, listeners: list[socket.socket], targets: list[HostPort]) -> None:

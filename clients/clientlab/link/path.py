@@ -1,20 +1,29 @@
-"""The network path: delay, bandwidth, and the congestion window that every sender obeys.
+"""The network path: delay, bandwidth, and the congestion window that every sender obeys; and the events of a link.
 
 Bytes leave one after the other: the last of `size` bytes leaves `size * 8 / bandwidth` seconds after the first, and the
-next ones wait until then. Only payload counts. Nothing is lost: while the bandwidth is full, senders are held back, the
-link stops reading their sockets, and TCP makes the peers wait.
+next ones wait until then. Only payload counts. Nothing is lost: while the bandwidth is full, the link stops reading the
+senders' sockets, and TCP makes the peers wait.
 
 A congestion window begins with 10 segments (RFC 6928) and grows by the bytes that are acknowledged (RFC 5681, 3.1), so
 it doubles per round trip. As in Linux, it does not grow while no more than half of it is used (`tcp_is_cwnd_limited`),
 and it is halved for each retransmission time-out that the connection was idle (RFC 2861, `tcp_cwnd_restart`).
+
+An event's function gets the time at which the event was due, not the time at which it runs, so the timer's lateness
+does not add up over the rounds of a transfer.
 """
 
 from __future__ import annotations
 
+import asyncio
+import heapq
+import itertools
 import math
+import time
 from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from clientlab.link.agenda import Action, Agenda
+from clientlab.executors.pacing import KernelTimer, has_kernel_timer
 
 SEGMENT = 1460  # bytes of payload: Ethernet's 1,500 less two headers of 20
 INITIAL_WINDOW = 10 * SEGMENT
@@ -23,13 +32,89 @@ _LEAST_VARIATION = 0.2  # seconds by which the time-out exceeds the round trip, 
 _PIECE_SECONDS = 1e-3
 _LEAST_QUEUE = 64 * 2**10
 _ROUNDING = 1e-9
+EARLY = 50e-6
+"""Seconds that an event may be early, to share a wake-up with its neighbour. A wake-up costs more than an event."""
+
+Action = Callable[[float, Any], None]
+"""Called with the time at which the event was due, and the event's argument."""
+SetTimer = Callable[[float | None], None]
+"""Sets the timer to a time of `time.monotonic()`; None stops it."""
+
+
+class Agenda:
+    """The events of a link. `clock()` returns seconds; the owner sets `set_timer`, which lets `run` be called."""
+
+    set_timer: SetTimer
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self._set_for = math.inf
+        self._numbers = itertools.count()  # order alarms of the same time
+        self._alarms: list[tuple[float, int, Action]] = []
+        self._queues: list[deque[tuple[float, Action, Any]]] = []
+
+    def add_alarm(self, due: float, action: Action) -> None:
+        """Call `action(due, None)` when it is due. Alarms may be added in any order."""
+        heapq.heappush(self._alarms, (due, next(self._numbers), action))
+        if due < self._set_for:
+            self._set(due)
+
+    def new_queue(self) -> Callable[[float, Action, Any], None]:
+        """Return a function that adds events to a new queue, in the order of their times, as the arrivals of one delay.
+
+        A deque is as fast with ten thousand connections as with ten.
+        """
+        events: deque[tuple[float, Action, Any]] = deque()
+        self._queues.append(events)
+
+        def add(due: float, action: Action, argument: Any) -> None:
+            events.append((due, action, argument))
+            if due < self._set_for:
+                self._set(due)
+
+        return add
+
+    def run(self) -> None:
+        """Run all events that are due, and set the timer to the next one."""
+        self._set_for = -math.inf  # the timer is set once, below
+        until = self.clock() + EARLY
+        while self._alarms and self._alarms[0][0] <= until:
+            due, _, wake = heapq.heappop(self._alarms)
+            wake(due, None)
+        for events in self._queues:
+            while events and events[0][0] <= until:
+                due, action, argument = events.popleft()
+                action(due, argument)
+        waiting: list[Sequence[tuple[float, Any, Any]]] = [self._alarms, *self._queues]
+        self._set(min((events[0][0] for events in waiting if events), default=math.inf))
+
+    def _set(self, due: float) -> None:
+        self._set_for = due
+        self.set_timer(due if due < math.inf else None)
+
+
+def timer(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> SetTimer:
+    """Return the most precise timer of the system: on Linux, timers of event loops count milliseconds."""
+    if has_kernel_timer():
+        kernel = KernelTimer()
+        loop.add_reader(kernel.descriptor, callback)
+        return kernel.set
+    handles: list[asyncio.TimerHandle] = []
+
+    def set_handle(due: float | None) -> None:
+        while handles:
+            handles.pop().cancel()
+        if due is not None:
+            handles.append(loop.call_later(max(0.0, due - time.monotonic()), callback))
+
+    return set_handle
 
 
 class OneWay:
     """One direction of a link, which all connections share. `rtt`: seconds; `bandwidth`: bits per second, or None.
 
-    `carried`: bytes since the start, with a bandwidth. `piece`: most bytes that leave at once; those of a millisecond,
-    with a bandwidth. That is full while bytes wait for longer than one round trip, or than 64 KiB take.
+    `carried`: bytes since the start. `piece`: most bytes that leave at once, those of a millisecond. The bandwidth is
+    full while bytes wait for longer than one round trip, or than 64 KiB take.
     """
 
     def __init__(self, agenda: Agenda, rtt: float, bandwidth: float | None) -> None:
@@ -46,7 +131,7 @@ class OneWay:
             self._longest_wait = max(rtt, _LEAST_QUEUE * self._seconds_per_byte)
 
     def is_full(self, at: float) -> bool:
-        """Whether senders have to take turns."""
+        """Return whether senders have to take turns."""
         return self._free_at - at > self._longest_wait + _ROUNDING
 
     def next_turn(self) -> float:

@@ -1,7 +1,7 @@
 """Connections through the link: the two sockets, the flows between them, TCP's handshake, and the end.
 
-Buffers are bounded. A socket is no longer read while `READ_AHEAD` bytes wait for the window or the bandwidth; nothing
-leaves while `UNREAD` bytes wait for a receiver that does not read.
+A socket is not read while `READ_AHEAD` bytes wait for the window or the bandwidth; nothing leaves while `UNREAD` bytes
+wait for a receiver that does not read.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Flow:
         self._send(at)
 
     def stall(self) -> None:
-        """Let no more bytes leave: the receiver does not read."""
+        """Hold all bytes back: the receiver does not read."""
         self._stalled = True
 
     def resume(self) -> None:
@@ -84,7 +84,7 @@ class Flow:
         self._open = False
 
     def _send(self, at: float) -> None:
-        """Let leave what handshake, receiver, window and bandwidth permit, and read the source if little waits."""
+        """Send what handshake, receiver, window and bandwidth permit, and read the source if little waits."""
         while self._waiting and self._open and not (self._stalled or self._held):
             room = self._window.room(at)
             if room <= 0 or self.way.is_full(at):
@@ -150,7 +150,7 @@ class Side(asyncio.Protocol):
         return not self._closing  # else its transport closes itself
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the base class names it
-        """Forget the socket, so that reference counts free it. Its reset crosses the link to the other one."""
+        """Forget the socket. Its reset crosses the link to the other one."""
         self._transport = self.reads.source = self._writes.target = self._writes.arrived_end = None
         self._writes.drop()
         if not self._closing:
@@ -192,8 +192,7 @@ def accept(up: OneWay, down: OneWay, target: HostPort) -> Side:
 async def _shake_hands(client: Side, upstream: Side, target: HostPort, syn: float) -> None:
     """Connect to the target when the SYN has arrived, and let the client's bytes leave when the SYN-ACK is back.
 
-    The kernel finished the client's handshake before the link could know of it, so `connect()` returned at once and the
-    first bytes pay the round trip. A connection that was opened a round trip ahead pays nothing later.
+    The kernel finished the client's handshake before the link knew of it, so the first bytes pay the round trip.
     """
     up, down, loop = client.reads.way, upstream.reads.way, asyncio.get_running_loop()
     syn_ack: asyncio.Future[float] = loop.create_future()

@@ -1,7 +1,7 @@
-"""The control group of this process (version 2): the least limit on the way from its own group to the root.
+"""The limits of this process's control groups (version 2).
 
-A group's limit holds for all groups below it. So the limit of a process is the least of all groups on its path
-(cgroups(7)), as far as the process can see them: a container often sees its own group as the root.
+A group's limit holds for all groups below it, so the lowest limit on the path from the process's own group to the root
+counts (cgroups(7)), as far as the process can see them: a container often sees its own group as the root.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:
-    """Cores' worth of CPU time that the groups may use. None: no limit, or no control groups."""
+    """Return how many cores' worth of CPU time the groups may use; None without a limit, or without control groups."""
     quotas = [
         int(words[0]) / int(words[1])  # microseconds in each period
         for folder in _folders(root)
@@ -21,38 +21,27 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
 
 
 def memory_limit(root: Path = Path("/")) -> int | None:
-    """Bytes that the groups may use. None: no limit, or no control groups."""
+    """Return the bytes that the groups may use; None without a limit, or without control groups."""
     limits = (_words(folder / "memory.max") for folder in _folders(root))
     return min((int(words[0]) for words in limits if words and words[0].isdigit()), default=None)
 
 
 def memory_left(root: Path = Path("/")) -> int | None:
-    """Bytes that may still be taken within the groups; the kernel can free their unused file pages first.
+    """Return the bytes that the groups may still take; None without a limit, or without control groups.
 
-    None: no limit, or no control groups.
+    Cached file pages that were not used for a while count as free, because the kernel frees them first.
     """
-    found = [
-        int(limit[0]) - int(used[0]) + _inactive_file(folder)
-        for folder in _folders(root)
-        if (limit := _words(folder / "memory.max")) and limit[0].isdigit()
-        if (used := _words(folder / "memory.current"))
-    ]
+    found = []
+    for folder in _folders(root):
+        limit, used, stat = (_words(folder / f"memory.{name}") for name in ("max", "current", "stat"))
+        if limit and limit[0].isdigit() and used:
+            cached = dict(zip(stat[::2], stat[1::2], strict=False)).get("inactive_file", "0")
+            found.append(int(limit[0]) - int(used[0]) + int(cached))
     return min(found, default=None)
 
 
-def cpu_pressure_file(root: Path = Path("/")) -> Path | None:
-    """The file with the CPU pressure of this process's own group. None where there is none."""
-    return next((path for folder in _folders(root) if (path := folder / "cpu.pressure").exists()), None)
-
-
-def _inactive_file(folder: Path) -> int:
-    """Bytes of cached file pages that were not used for a while; 0 if unknown."""
-    words = (line.split() for line in _lines(folder / "memory.stat"))
-    return next((int(value) for name, value in words if name == "inactive_file"), 0)
-
-
 def _folders(root: Path) -> Iterator[Path]:
-    """Folders of the groups that may limit this process: its own first, then each group above (proc(5))."""
+    """Yield the folders of the groups that may limit this process: its own first, then each group above (proc(5))."""
     group = next((line[3:] for line in _lines(root / "proc/self/cgroup") if line.startswith("0::")), None)
     mount = next((line for line in _lines(root / "proc/self/mountinfo") if " - cgroup2 " in line), None)
     if group is None or mount is None:
@@ -72,5 +61,4 @@ def _lines(path: Path) -> list[str]:
 
 
 def _words(path: Path) -> list[str]:
-    """The words of a small file; none where it cannot be read."""
     return " ".join(_lines(path)).split()

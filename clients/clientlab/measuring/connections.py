@@ -1,11 +1,8 @@
-"""Count the connections that the measured process opens, by an audit hook and by event loops of the lab's own making.
+"""Count the connections that the measured process opens, by an audit hook.
 
-Python raises an audit event for each `connect` of its sockets, whichever library calls it, blocking or not. The hook
-costs nothing between connections. Libraries in C or Rust, and uvloop, do not use Python's sockets: their clients and
-loops call the log's `connected` themselves. Tests check both against a server on raw sockets. Failed attempts are
-counted separately, where the error is recorded.
-
-Event loops have names. Each counts the connections that it opens.
+Python raises an audit event for each `connect` of its sockets, whichever library calls it. The hook costs nothing
+between connections. Libraries in C or Rust, and uvloop, do not use Python's sockets: their clients and loops call the
+log's `connected` themselves. Failed attempts are counted separately, where the error is recorded.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 class PeerAddress:
     """The port of the upstream. `refusing`: IP addresses of its host name that refuse connections.
 
-    ``localhost`` often means ::1 first and then 127.0.0.1. The refused attempt opens no connection.
+    ``localhost`` often means ::1 first, then 127.0.0.1. A refused attempt opens no connection.
     """
 
     port: int
@@ -47,7 +44,7 @@ class _Target:
 
 
 def count_into(log: SampleLog | None, address: PeerAddress) -> None:
-    """Count this process's connections to `address` in `log` from now on. None ends the counting."""
+    """Count this process's connections to `address` in `log` from now on. None stops counting."""
     _Target.log = log
     _Target.address = address
     if not _Target.hooked:
@@ -72,7 +69,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _is_connected(connecting: Any) -> bool:
-    """Whether the socket is connected already: gevent calls `connect` a second time to learn that it is."""
+    """Return whether the socket is connected already: gevent calls `connect` a second time to learn that it is."""
     if type(connecting) is _PYTHONS_OWN:
         return False
     try:
@@ -86,17 +83,13 @@ LoopFactory = Callable[[], "asyncio.AbstractEventLoop"]
 
 
 def factory(name: str) -> LoopFactory:
-    """Return the factory of an event loop, asyncio or uvloop. Raises ValueError or ImportError."""
+    """Return the factory of an event loop, asyncio or uvloop. Raise ValueError or ImportError."""
     import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
     if name == "asyncio":
         return asyncio.new_event_loop
-    if name == "uvloop":
-        return _counting_uvloop()
-    raise ValueError(f"no event loop {name!r}")
-
-
-def _counting_uvloop() -> LoopFactory:
+    if name != "uvloop":
+        raise ValueError(f"no event loop {name!r}")
     import uvloop  # noqa: PLC0415 - only strategies on uvloop need it
 
     class CountingLoop(uvloop.Loop):

@@ -1,4 +1,4 @@
-"""What a trial's process gets from its parent, the context in a file, and what it returns at its end."""
+"""What a trial's process gets from its parent, and what it returns at its end."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, replace
 
 from clientlab.measuring.connections import PeerAddress
-from clientlab.strategies import Strategy
+from clientlab.strategies import Strategy, client_spec
 from clientlab.workload.load import expected_requests, is_warm
 from clientlab.workload.shard_workload import ShardWorkload, share_of
 from clientlab.workload.workload import Workload
 
 CONTEXT_FILE = "context.pickle"
-"""In the trial's folder while its processes start: their context. Each of them inherits the open file."""
+"""In the trial's folder while its processes start, which inherit the open file."""
 
 OUTPUT_FILES = "trial*.log"
 """Pattern of the names of `output_file`."""
@@ -25,11 +25,11 @@ WARM_UP_FOLDER = "warm-up"
 class TrialContext:
     """One strategy, one workload and one target. Small and plain, so that it can be sent to other processes.
 
-    `base_url`: scheme, host and port of the target. `folder`: where each process of the trial writes its sample log.
-    `address`: which connections are counted as connections to the target. `ca_file`: PEM file of the CA that all
-    clients trust; None leaves each library its own trust store. `whole`: of a shard that shares the sample log with the
-    others, the context of the trial. `slices`: parts of the measured time; between them the processes wait. `rest`:
-    seconds after which they send a few requests before the next slice, because the server may have closed connections.
+    `base_url`: scheme, host and port of the target. `folder`: where the sample log is written. `address`: which
+    connections are counted. `ca_file`: PEM file of the CA that all clients trust; None leaves each library its own
+    trust store. `whole`: the context of the trial, for a shard that shares the sample log with the others. `slices`:
+    parts of the measured time, between which the processes wait. `rest`: seconds after which they send a few requests
+    before the next slice, because the server may have closed connections.
     """
 
     strategy: Strategy
@@ -44,18 +44,18 @@ class TrialContext:
 
     @property
     def shards(self) -> int:
-        """How many processes of this machine divide the trial. A share of a trial on several machines has one."""
+        """Number of processes of this machine that divide the trial; 1 for a share of a trial on several machines."""
         return 1 if isinstance(self.workload, ShardWorkload) else self.workload.shards
 
     def of_shard(self, shard: int) -> TrialContext:
-        """What one of the processes does; all of it without shards."""
+        """Return the context of one of the processes."""
         if self.shards == 1:
             return self
         return replace(self, workload=share_of(self.workload, shard, self.concurrency), whole=self)
 
     @property
     def warm_up(self) -> int:
-        """Number of requests that warm up the connections. They are numbered from below zero up to -1."""
+        """Number of requests that warm up the connections. Their numbers are below 0."""
         return max(self.workload.warmup, self.concurrency) if self.warm else 0
 
     @property
@@ -64,13 +64,18 @@ class TrialContext:
         return is_warm(self.workload)
 
     @property
+    def has_tool(self) -> bool:
+        """Whether an external tool sends the requests."""
+        return bool(client_spec(self.strategy.client).program)
+
+    @property
     def concurrency(self) -> int:
         """Largest number of requests in flight at once, over all processes."""
         return self.strategy.in_flight(self.workload.concurrency, expected_requests(self.workload))
 
 
 def output_file(shard: int, shards: int) -> str:
-    """In the trial's folder: what a process of the trial writes to standard output and standard error."""
+    """Return the name of the file in the trial's folder with the output of one of its processes."""
     return f"trial-{shard + 1}.log" if shards > 1 else "trial.log"
 
 
@@ -78,8 +83,7 @@ def output_file(shard: int, shards: int) -> str:
 class Done:
     """Figures of one process of a trial, without those of its children. `began`: on the monotonic clock.
 
-    `slices`: when each slice of a trial in slices began, on that clock, and its wall seconds. `extended`: whether
-    requests were begun after the workload's duration; None without one.
+    `slices`: when each slice began, on that clock, and its wall seconds. `extended`: as in `Outcome`.
     """
 
     began: float

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ConfigDict
-
-from clientlab.bounded_numbers import Count, NotNegative, Positive
 from clientlab.measuring.noise import Disturbance, over_known
 from clientlab.measuring.tool_trials import ToolNote
 from clientlab.samples.log_reader import Samples
@@ -18,45 +15,42 @@ from clientlab.samples.log_reader import Samples
 class Outcome:
     """Figures of the measured part of a trial, in seconds and bytes.
 
-    `began` is on the monotonic clock. `processes` counts the processes that sent requests, and `callers` the clients
-    that they made. `connections_reopened`: those that were opened between slices. `connections_in_all`: connections
-    opened, those of a warm-up that stay open included. `gil`: whether the trial's process had a GIL at its end. Memory
-    at the end of the warm-up and at its peak: `rss` as sums of resident sets, `pss` with shared pages in proportion and
-    without the sample log, which is None where the system does not count it. `extended`: whether requests were begun
-    after the workload's duration, because too few had begun; None without a duration. `fullest_cpu_seconds`: CPU time
-    of the process that used most, until the last response; None where it is not readable. `startup_seconds`: until the
-    last process that sent requests had begun; 0 if all had begun before. `lock_waits`: share of the client's threads
-    that waited for a lock, of those that were looked at; None: none was. `slices`: wall seconds of each slice, whose
-    sum is that of the trial; empty without.
+    `began`: on the monotonic clock. `processes`: those that sent requests. `callers`: clients that they made.
+    `connections_reopened`: opened between slices. `connections_in_all`: also those of the warm-up that stay open.
+    Memory at the end of the warm-up and at its peak: `rss` as sums of resident sets; `pss` with shared pages in
+    proportion and without the sample log, None if the system does not count it. `extended`: whether requests began
+    after the workload's duration, because too few had begun; None without a duration. `gil`: whether the trial's
+    process had a GIL at its end. `fullest_cpu_seconds`: CPU time of the process that used most; None if unknown.
+    `startup_seconds`: until the last process that sent requests had begun; 0 if all had begun before. `lock_waits`:
+    share of the client's threads that waited for a lock; None if no thread was looked at. `slices`: wall seconds of
+    each slice.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)  # a worker sends it to the lab
-
-    began: NotNegative
-    wall_seconds: Positive
-    cpu_seconds: NotNegative
-    idle_rss_bytes: Count | None
-    peak_rss_bytes: Count | None
-    connections_begun: Count
-    connections_opened: Count
-    connections_in_all: Count
-    processes: Count
-    idle_pss_bytes: Count | None = None
-    peak_pss_bytes: Count | None = None
+    began: float
+    wall_seconds: float
+    cpu_seconds: float
+    idle_rss_bytes: int | None
+    peak_rss_bytes: int | None
+    connections_begun: int
+    connections_opened: int
+    connections_in_all: int
+    processes: int
+    idle_pss_bytes: int | None = None
+    peak_pss_bytes: int | None = None
     disturbance: Disturbance | None = None
     extended: bool | None = None
-    callers: Count = 1
+    callers: int = 1
     gil: bool = True
-    fullest_cpu_seconds: NotNegative | None = None
-    startup_seconds: NotNegative = 0.0
-    lock_waits: NotNegative | None = None
-    connections_reopened: Count = 0
-    slices: tuple[Positive, ...] = ()
+    fullest_cpu_seconds: float | None = None
+    startup_seconds: float = 0.0
+    lock_waits: float | None = None
+    connections_reopened: int = 0
+    slices: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A finished trial. `tool`: what an external tool reported; None where the recorder timed the requests.
+    """A finished trial. `tool`: the report of an external tool; None if the recorder timed the requests.
 
     `by_shard`: the outcome of each process of a divided trial, without the disturbance of the machine.
     """
@@ -74,7 +68,7 @@ _ADDED = (
 
 
 def summed(parts: Sequence[Outcome]) -> Outcome:
-    """The outcome of several processes or machines, from the first start to the last end, without disturbance."""
+    """Return the outcome of several processes or machines, from the first start to the last end."""
     first = min(one.began for one in parts)
     extended = [one.extended for one in parts]
     added: dict[str, Any] = {name: over_known(sum, (getattr(one, name) for one in parts)) for name in _ADDED}
@@ -92,17 +86,7 @@ def summed(parts: Sequence[Outcome]) -> Outcome:
 
 
 def of_tool(outcome: Outcome, tool: ToolNote) -> Outcome:
-    """The outcome by the tool's own clock: ours also held its start and the reading of its report.
-
-    The memory is that of the trial's process, and not of the tool, so it is unknown.
-    """
-    return replace(
-        outcome,
-        wall_seconds=tool.wall_seconds,
-        cpu_seconds=tool.cpu_seconds,
-        fullest_cpu_seconds=None,
-        idle_rss_bytes=None,
-        peak_rss_bytes=None,
-        idle_pss_bytes=None,
-        peak_pss_bytes=None,
-    )
+    """Return the outcome by the tool's own clock: the lab's includes its start. Its memory is unknown."""
+    names = ("fullest_cpu_seconds", "idle_rss_bytes", "peak_rss_bytes", "idle_pss_bytes", "peak_pss_bytes")
+    unknown: dict[str, Any] = dict.fromkeys(names)
+    return replace(outcome, wall_seconds=tool.wall_seconds, cpu_seconds=tool.cpu_seconds, **unknown)

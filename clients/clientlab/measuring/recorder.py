@@ -1,7 +1,7 @@
 """The recorder owns the clock: the few lines of this file time every request of every strategy.
 
 The timed span is the same for all strategies: from just before the send to the last byte of the body. It includes
-parsing and encoding where the workload has `parse` or `encode` = ``each``. Building the request is off the clock.
+parsing and encoding if the workload has `parse` or `encode` = ``each``. Building the request is off the clock.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import cast
+from typing import Any
 
-from clientlab.clients.client_interface import AsyncClient, AsyncTiming, Client, Timing
+from clientlab.clients.client_interface import AsyncClient, Client
 from clientlab.executors.executor_interface import AsyncCaller, Caller
 from clientlab.measuring import connections
 from clientlab.measuring.context import TrialContext
-from clientlab.measuring.recording import Admission, PacedAsyncioCaller, PacedCaller, Recording
-from clientlab.measuring.sending import AsyncSend, ElapsedRecorder, Send, all_at_once, asend_of, send_of
+from clientlab.measuring.recording import PacedAsyncioCaller, PacedCaller, Recording
+from clientlab.measuring.sending import AsyncSend, Current, Send, all_at_once, asend_of, send_of
 from clientlab.measuring.tool_trials import ToolRecorder
 from clientlab.samples.log import write_record
 from clientlab.workload.arrivals import Arrivals
@@ -29,7 +29,7 @@ from clientlab.workload.workload import Request, encodes_each
 
 @dataclass(frozen=True)
 class CallerFactory:
-    """Opens the callers of a trial: what an executor gets. It can be sent to other processes."""
+    """Opens the callers of a trial, for an executor. It can be sent to other processes."""
 
     context: TrialContext
 
@@ -46,21 +46,18 @@ class CallerFactory:
         return arrivals_of(self.context.workload)
 
     def open(self, connections: int) -> Caller:
-        caller_class = TimedCaller if self.context.workload.elapsed else BlockingCaller
-        recording, schedule = Recording(self.context, connections), self.schedule
-        caller = caller_class(recording, connections)
-        return caller if schedule is None else PacedCaller(caller, Admission(recording, schedule))
+        recording = Recording(self.context, connections)
+        caller = (TimedCaller if self.context.workload.elapsed else BlockingCaller)(recording, connections)
+        return caller if recording.admission is None else PacedCaller(caller, recording.admission)
 
     async def aopen(self, connections: int) -> AsyncCaller:
-        caller_class = AsyncioTimedCaller if self.context.workload.elapsed else AsyncioCaller
-        recording, schedule = Recording(self.context, connections), self.schedule
-        caller = caller_class(recording)
+        recording = Recording(self.context, connections)
+        caller = (AsyncioTimedCaller if self.context.workload.elapsed else AsyncioCaller)(recording)
         await caller.open()
-        return caller if schedule is None else PacedAsyncioCaller(caller, Admission(recording, schedule))
+        return caller if recording.admission is None else PacedAsyncioCaller(caller, recording.admission)
 
     def record(self, connections: int) -> SteppedCaller:
-        recording, schedule = Recording(self.context, connections), self.schedule
-        return SteppedCaller(recording, None if schedule is None else Admission(recording, schedule))
+        return SteppedCaller(Recording(self.context, connections))
 
     def drive(self) -> ToolRecorder:
         return ToolRecorder(Path(self.context.folder), Recording(self.context, self.concurrency))
@@ -122,9 +119,8 @@ class BlockingCaller:
 class SteppedCaller:
     """Times requests in steps, for an executor that drives the client itself: `begin`, then `finish` or `fail`."""
 
-    def __init__(self, recording: Recording, admission: Admission | None = None) -> None:
+    def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._admission = admission
         self.client = recording.client
         self.client.open()
         self._encodes = encodes_each(recording.context.workload)
@@ -132,7 +128,8 @@ class SteppedCaller:
         self._starts: dict[int, float] = {}
 
     def admits(self, number: int) -> bool:
-        return self._admission is None or self._admission.admits(number)
+        admission = self._recording.admission
+        return admission is None or admission.admits(number)
 
     def begin(self, number: int) -> Request:
         recording = self._recording
@@ -216,16 +213,30 @@ class AsyncioCaller:
 
 
 class TimedCaller(BlockingCaller):
-    """Also records the library's own time of each request."""
+    """Also records the library's own time of each request, before its record is done."""
 
-    def send_all(self, numbers: Iterable[int], send: Send | None = None) -> None:
-        elapsed = ElapsedRecorder(self._recording.log, numbers)
-        super().send_all(elapsed, send or elapsed.sending(cast("Timing", self.client)))
+    def send_all(self, numbers: Iterable[int], send: Send | None = None) -> None:  # noqa: ARG002 - its own
+        client: Any = self.client
+        log, current = self._recording.log, Current()
+
+        def send_timed(request: Request) -> tuple[int, bytes]:
+            status, body, seconds = client.timed(request)
+            log.write_elapsed(current.number, seconds)
+            return status, body
+
+        super().send_all(current.follow(numbers), send_timed)
 
 
 class AsyncioTimedCaller(AsyncioCaller):
-    """Also records the library's own time of each request."""
+    """Also records the library's own time of each request, before its record is done."""
 
-    async def send_all(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:
-        elapsed = ElapsedRecorder(self._recording.log, numbers)
-        await super().send_all(elapsed, send or elapsed.asending(cast("AsyncTiming", self._client)))
+    async def send_all(self, numbers: Iterable[int], send: AsyncSend | None = None) -> None:  # noqa: ARG002 - its own
+        client: Any = self._client
+        log, current = self._recording.log, Current()
+
+        async def send_timed(request: Request) -> tuple[int, bytes]:
+            status, body, seconds = await client.timed(request)
+            log.write_elapsed(current.number, seconds)
+            return status, body
+
+        await super().send_all(current.follow(numbers), send_timed)

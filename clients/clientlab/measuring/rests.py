@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -14,13 +14,42 @@ from clientlab.measuring import noise, usage
 from clientlab.measuring.context import Done
 from clientlab.measuring.noise import Disturbance, MachineReading, ThreadReadings
 from clientlab.measuring.outcome import Outcome
-from clientlab.measuring.trial_processes import TrialProcesses
-from clientlab.measuring.usage import Footprint
+from clientlab.measuring.trial_handle import TrialProcesses
 from clientlab.samples.log import ProcessNote, process_notes
 
 
+@dataclass(frozen=True)
+class _Tree:
+    """A process of the trial at one moment: CPU seconds of its living descendants, and notes of those that sent."""
+
+    pid: int
+    children_cpu: float
+    notes: list[ProcessNote]
+
+    def count(self, counter: str) -> int:
+        """Return the sum of a counter over the process and its descendants."""
+        return sum(getattr(note, counter) for note in self.notes)
+
+
+@dataclass(frozen=True)
+class _Running:
+    """Counters while the trial's processes run. `cpu`: of each process of the trial, process id → CPU seconds."""
+
+    cpu: list[dict[int, float]]
+    threads: ThreadReadings | None
+
+
+@dataclass
+class _Slice:
+    """What was read around a slice, or around the whole measured part: before it, when all was sent, and after it."""
+
+    trees: list[list[_Tree]]
+    running: list[_Running]
+    machines: list[MachineReading]
+
+
 class Rests:
-    """What is read while the trial's processes wait: warmed up, around each slice or the measured part, and at the end.
+    """Reads the trial's processes while they wait: warmed up, around each slice or the measured part, and at the end.
 
     Nothing is read while a request is in flight: reading smaps takes the lock of the process's memory map.
     """
@@ -29,24 +58,21 @@ class Rests:
         self._processes = processes
         self._folder = folder
         self._idle = [usage.footprint(process.pids(), {process.pid}) for process in processes.each]
-        trees = _trees(processes, [[process.pid] for process in processes.each], folder)
+        trees = self._trees([[process.pid] for process in processes.each])
         self._settled = [_settle({tree.pid, *(note.pid for note in tree.notes)}) for tree in trees]
-        self._before: list[_Reading] = []
-        self._sent: list[_Running] = []
-        self._after: list[tuple[MachineReading, list[_Tree]]] = []
+        self._slices: list[_Slice] = []
 
     def start(self) -> None:
-        """The measured part begins next, or a slice of it."""
+        """Read before the measured part, or before a slice of it."""
         pids = [process.pids() for process in self._processes.each]
-        trees = _trees(self._processes, pids, self._folder)
-        self._before.append(_Reading(trees, _running(pids), noise.machine()))
+        self._slices.append(_Slice([self._trees(pids)], [_running(pids)], [noise.machine()]))
 
     def sent(self) -> None:
-        """All requests of it have ended, and all processes that sent them should be alive."""
-        self._sent.append(_running([process.pids() for process in self._processes.each]))
+        """Read when all requests have ended, and all processes that sent them should still be alive."""
+        self._slices[-1].running.append(_running([process.pids() for process in self._processes.each]))
 
     def last_sent(self) -> None:
-        """The same of the last slice: the memory is read, too."""
+        """Read the same after the last slice, and the memory."""
         self.sent()
         self._peak = [
             usage.footprint(process.pids(), {process.pid, *(note.pid for note in _notes(self._folder, process.shard))})
@@ -54,85 +80,75 @@ class Rests:
         ]
 
     def over(self) -> None:
-        """The slice is over, or the measured part: until the next one, the machine does something else."""
-        machine, pids = noise.machine(), [process.pids() for process in self._processes.each]
-        self._after.append((machine, _trees(self._processes, pids, self._folder)))
+        """Read after a slice, or after the measured part: until the next one, the machine does something else."""
+        self._slices[-1].machines.append(noise.machine())
+        self._slices[-1].trees.append(self._trees([process.pids() for process in self._processes.each]))
 
     def end(self, done: Sequence[Done]) -> tuple[list[Outcome], Disturbance]:
-        """The outcome of each process, and the disturbance of all."""
-        found = noise.disturbance(
-            [(before.machine, after) for before, (after, _) in zip(self._before, self._after, strict=True)],
-            [(before.running.threads, sent.threads) for before, sent in zip(self._before, self._sent, strict=True)],
+        """Return the outcome of each process, and the disturbance of all."""
+        machines = [(one.machines[0], one.machines[1]) for one in self._slices]
+        threads = [(one.running[0].threads, one.running[1].threads) for one in self._slices]
+        return [self._outcome(shard, one) for shard, one in enumerate(done)], noise.disturbance(machines, threads)
+
+    def _outcome(self, shard: int, done: Done) -> Outcome:
+        """Return the outcome of one process, with the processes that it started."""
+        trees = [(one.trees[0][shard], one.trees[1][shard]) for one in self._slices]
+        before, after = trees[0][0], trees[-1][1]
+
+        def grown(counter: str) -> int:
+            return sum(last.count(counter) - first.count(counter) for first, last in trees)
+
+        used: dict[int, float] = {}
+        for one in self._slices:
+            start, sent = one.running
+            for pid, seconds in sent.cpu[shard].items():
+                used[pid] = used.get(pid, 0.0) + seconds - start.cpu[shard].get(pid, 0.0)
+        children_cpu = sum(last.children_cpu - first.children_cpu for first, last in trees)
+        idle, peak, settled = self._idle[shard], self._peak[shard], self._settled[shard]
+        idle_bytes = None if idle is None else idle.now
+        opened, own_peak = grown("opened"), done.peak_rss_bytes
+        own_peak += sum(_peak_rss(note) for note in after.notes if note.pid != after.pid)
+        startup = [note.began - done.began for note in after.notes] if len(after.notes) > 1 else []
+        return Outcome(
+            began=done.began,
+            wall_seconds=done.wall_seconds,
+            cpu_seconds=max(0.0, done.cpu_seconds + children_cpu),
+            idle_rss_bytes=settled,
+            peak_rss_bytes=max(own_peak, settled),  # the kernel counts by threads: its peak may lack a page
+            connections_begun=grown("connections"),
+            connections_opened=opened,
+            connections_reopened=after.count("opened") - before.count("opened") - opened,
+            connections_in_all=after.count("opened"),
+            processes=max(1, len(after.notes)),
+            idle_pss_bytes=idle_bytes,
+            peak_pss_bytes=None if peak is None else max(peak.peak, idle_bytes or 0),
+            extended=done.extended,
+            callers=max(1, after.count("callers")),
+            gil=done.gil,
+            fullest_cpu_seconds=max([0.0, *used.values()]) if used else None,
+            slices=tuple(seconds for _, seconds in done.slices),
+            startup_seconds=max([0.0, *startup]),
         )
-        outcomes = []
-        for index, memories in enumerate(zip(self._settled, self._idle, self._peak, strict=True)):
-            trees = [
-                (before.trees[index], after[index])
-                for before, (_, after) in zip(self._before, self._after, strict=True)
-            ]
-            fullest = _fullest(
-                (before.running.cpu[index], sent.cpu[index])
-                for before, sent in zip(self._before, self._sent, strict=True)
-            )
-            outcomes.append(replace(_outcome(done[index], trees, memories), fullest_cpu_seconds=fullest))
-        return outcomes, found
+
+    def _trees(self, pids: Sequence[Sequence[int]]) -> list[_Tree]:
+        """Return each process with its descendants. `pids`: their ids, for each process of the trial."""
+        return [
+            _Tree(one.pid, sum(map(_cpu_with_ended, descendants)), _notes(self._folder, one.shard))
+            for one, (_, *descendants) in zip(self._processes.each, pids, strict=True)
+        ]
 
 
-@dataclass(frozen=True)
-class _Running:
-    """Counters of the trial's threads, and process id → CPU seconds for each of its processes and their children."""
-
-    threads: ThreadReadings | None
-    cpu: list[dict[int, float]]
+def _notes(folder: Path, shard: int) -> list[ProcessNote]:
+    return [note for note in process_notes(folder) if note.shard == shard]
 
 
 def _running(pids: Sequence[Sequence[int]]) -> _Running:
-    """`pids`: of each process of the trial, it and its living descendants."""
     cpu = [{pid: used for pid in each if (used := usage.cpu_seconds_of(pid)) is not None} for each in pids]
-    return _Running(noise.threads(chain.from_iterable(pids)), cpu)
-
-
-def _fullest(readings: Iterable[tuple[dict[int, float], dict[int, float]]]) -> float | None:
-    """CPU seconds of the process that used most, over all slices; None where none is readable."""
-    grown: dict[int, float] = {}
-    for before, after in readings:
-        for pid, seconds in after.items():
-            grown[pid] = grown.get(pid, 0.0) + seconds - before.get(pid, 0.0)
-    return max(0.0, *grown.values()) if grown else None
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Before the measured part, or a slice of it."""
-
-    trees: list[_Tree]
-    running: _Running
-    machine: MachineReading
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """A trial's process at one moment: CPU seconds of its living descendants, and the notes of those that sent."""
-
-    pid: int
-    children_cpu: float
-    notes: list[ProcessNote]
-
-    def count(self, counter: str) -> int:
-        """Sum of a counter over the process and its descendants."""
-        return sum(getattr(note, counter) for note in self.notes)
-
-
-def _trees(processes: TrialProcesses, pids: Sequence[Sequence[int]], folder: Path) -> list[_Tree]:
-    """`pids`: of each process of the trial, it and its living descendants."""
-    return [
-        _Tree(one.pid, sum(map(_cpu_with_ended, descendants)), _notes(folder, one.shard))
-        for one, (_, *descendants) in zip(processes.each, pids, strict=True)
-    ]
+    return _Running(cpu, noise.threads(chain.from_iterable(pids)))
 
 
 def _cpu_with_ended(pid: int) -> float:
-    """CPU seconds so far of a process and of its own children that have ended; 0 if it has ended itself.
+    """Return the CPU seconds of a process and of its own children that have ended; 0 if it has ended itself.
 
     Then the figure of the process that waited for it includes it.
     """
@@ -143,55 +159,10 @@ def _cpu_with_ended(pid: int) -> float:
     return (usage.cpu_seconds_of(pid) or own + system) + sum(reaped)
 
 
-def _notes(folder: Path, shard: int) -> list[ProcessNote]:
-    return [note for note in process_notes(folder) if note.shard == shard]
-
-
-def _outcome(
-    done: Done, trees: Sequence[tuple[_Tree, _Tree]], memories: tuple[int, Footprint | None, Footprint | None]
-) -> Outcome:
-    """The outcome of one process, with the processes that it has started.
-
-    `trees`: before and after each slice. `memories`: resident bytes after the warm-up, the memory then, and that at the
-    end.
-    """
-    (first, _), (_, after) = trees[0], trees[-1]
-    settled, idle, last = memories
-    opened = _grown(trees, "opened")
-    own = done.peak_rss_bytes + sum(_peak(note) for note in after.notes if note.pid != after.pid)
-    idle_bytes = None if idle is None else idle.now
-    return Outcome(
-        began=done.began,
-        wall_seconds=done.wall_seconds,
-        cpu_seconds=max(
-            0.0, done.cpu_seconds + sum(after.children_cpu - before.children_cpu for before, after in trees)
-        ),
-        idle_rss_bytes=settled,
-        peak_rss_bytes=max(own, settled),  # the kernel counts by threads: its peak may lack a page of the resident set
-        connections_begun=_grown(trees, "connections"),
-        connections_opened=opened,
-        connections_reopened=after.count("opened") - first.count("opened") - opened,
-        connections_in_all=after.count("opened"),
-        processes=max(1, len(after.notes)),
-        idle_pss_bytes=idle_bytes,
-        peak_pss_bytes=None if last is None else max(last.peak, idle_bytes or 0),
-        extended=done.extended,
-        callers=max(1, after.count("callers")),
-        gil=done.gil,
-        slices=tuple(seconds for _, seconds in done.slices),
-        startup_seconds=max(0.0, *(note.began - done.began for note in after.notes)) if len(after.notes) > 1 else 0.0,
-    )
-
-
-def _grown(trees: Sequence[tuple[_Tree, _Tree]], counter: str) -> int:
-    return sum(after.count(counter) - before.count(counter) for before, after in trees)
-
-
 def _settle(pids: Iterable[int]) -> int:
-    """Resident bytes of the processes now. Their peak memory is counted anew from this moment.
+    """Return the resident bytes of the processes, and let the kernel count their peak anew from this moment.
 
-    Only Linux can reset a peak (proc(5), clear_refs). Without that, or without the permission, the peak includes the
-    warm-up.
+    Only Linux can reset a peak (proc(5), clear_refs). Otherwise the peak includes the warm-up.
     """
     resident = 0
     for pid in pids:
@@ -202,8 +173,8 @@ def _settle(pids: Iterable[int]) -> int:
     return resident
 
 
-def _peak(note: ProcessNote) -> int:
-    """Peak memory of a pool process in bytes: from its own note, or from the kernel while it is alive."""
+def _peak_rss(note: ProcessNote) -> int:
+    """Return the peak memory of a pool's process in bytes: from its own note, or from the kernel while it is alive."""
     if note.peak_rss_bytes:
         return note.peak_rss_bytes
     with contextlib.suppress(OSError):  # it has ended meanwhile, or this is not Linux

@@ -1,6 +1,6 @@
-"""The function that a caller uses to send a request: the client's `send`, or a variant that the workload needs.
+"""The function that sends a request: the client's `send`, or a variant that the workload needs.
 
-A caller binds it once, so the timed lines are the same for all workloads. It returns a status and an object with a
+A caller chooses it once, so the timed lines are the same for all workloads. It returns a status and an object with a
 length.
 """
 
@@ -11,8 +11,6 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
-from clientlab.clients.client_interface import AsyncStreaming, AsyncTiming, StatusAndBody, Streaming, Timing
-from clientlab.samples.log import SampleLog
 from clientlab.workload.workload import Request, Workload
 
 Send = Callable[[Request], tuple[int, Any]]
@@ -37,19 +35,37 @@ class DiscardedBody:
 
 
 def send_of(client: Any, workload: Workload) -> Send:
-    """The send function of a blocking client for this workload."""
-    return _streaming(client) if workload.read == "chunks" else client.send
+    """Return the send function of a blocking client for this workload."""
+    if workload.read != "chunks":
+        whole: Send = client.send
+        return whole
+    stream: Callable[[Request, DiscardedBody], int] = client.stream
+
+    def send(request: Request) -> tuple[int, DiscardedBody]:
+        body = DiscardedBody()
+        return stream(request, body), body
+
+    return send
 
 
 def asend_of(client: Any, workload: Workload) -> AsyncSend:
-    """The send function of an asyncio client for this workload."""
-    return _astreaming(client) if workload.read == "chunks" else client.send
+    """Return the send function of an asyncio client for this workload."""
+    if workload.read != "chunks":
+        whole: AsyncSend = client.send
+        return whole
+    stream: Callable[[Request, DiscardedBody], Awaitable[int]] = client.stream
+
+    async def send(request: Request) -> tuple[int, DiscardedBody]:
+        body = DiscardedBody()
+        return await stream(request, body), body
+
+    return send
 
 
 def all_at_once(send: Send, threads: int, all_are_there: Callable[[Send], None]) -> Send:
-    """`send`, but the first request of each of `threads` threads waits for the others, so that every thread is warm.
+    """Return a `send` whose first request in each of `threads` threads waits for the others, so that all are warm.
 
-    The last thread passes `send` itself to `all_are_there`. If fewer threads come, the waiting ends after 5 s.
+    The last thread calls `all_are_there` with `send` itself. If fewer threads come, the wait ends after 5 s.
     """
     gate = threading.Barrier(threads, lambda: all_are_there(send))
 
@@ -61,58 +77,13 @@ def all_at_once(send: Send, threads: int, all_are_there: Callable[[Send], None])
     return waiting
 
 
-def _streaming(client: Streaming) -> Send:
-    stream = client.stream
+class Current:
+    """The number of the request that is being sent."""
 
-    def send(request: Request) -> tuple[int, DiscardedBody]:
-        body = DiscardedBody()
-        return stream(request, body), body
+    number = 0
 
-    return send
-
-
-def _astreaming(client: AsyncStreaming) -> AsyncSend:
-    stream = client.stream
-
-    async def send(request: Request) -> tuple[int, DiscardedBody]:
-        body = DiscardedBody()
-        return await stream(request, body), body
-
-    return send
-
-
-class ElapsedRecorder:
-    """Iterates over request numbers and writes the library's own seconds of each request to the log.
-
-    It writes them before the record is done, so that a record that is done is complete.
-    """
-
-    def __init__(self, log: SampleLog, numbers: Iterable[int]) -> None:
-        self._log = log
-        self._numbers = numbers
-        self._number = 0
-
-    def __iter__(self) -> Iterator[int]:
-        for number in self._numbers:
-            self._number = number
+    def follow(self, numbers: Iterable[int]) -> Iterator[int]:
+        """Yield the numbers, and remember the last one."""
+        for number in numbers:
+            self.number = number
             yield number
-
-    def sending(self, client: Timing) -> Send:
-        """A send function that also writes the library's seconds."""
-
-        def send(request: Request) -> StatusAndBody:
-            status, body, seconds = client.timed(request)
-            self._log.write_elapsed(self._number, seconds)
-            return status, body
-
-        return send
-
-    def asending(self, client: AsyncTiming) -> AsyncSend:
-        """A send function for asyncio that also writes the library's seconds."""
-
-        async def send(request: Request) -> StatusAndBody:
-            status, body, seconds = await client.timed(request)
-            self._log.write_elapsed(self._number, seconds)
-            return status, body
-
-        return send

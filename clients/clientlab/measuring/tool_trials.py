@@ -1,7 +1,4 @@
-"""Trials of an external tool, such as ApacheBench: its times go to the sample log, its other figures to a note.
-
-The tool's own clock counts. The lab's clock would also measure the start of the tool.
-"""
+"""Trials of an external tool such as ApacheBench: its times go to the sample log, its other figures to a note."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class ToolNote:
 
 
 class ToolRecorder:
-    """What the executor of an external tool needs: the request and the client. It logs the tool's report."""
+    """Has the request and the client for the executor of an external tool, and logs the tool's report."""
 
     def __init__(self, folder: Path, recording: Recording) -> None:
         self.folder = folder
@@ -39,11 +36,15 @@ class ToolRecorder:
     def finish(self, began: float, report: ToolReport) -> None:
         """Log a record for each request. `began`: when the tool was started, in seconds of the monotonic clock.
 
-        The tool does not report which requests failed, nor when each began. So failures are spread evenly among the
+        The tool does not report which requests failed, nor when each began. So failures are spread evenly over the
         times, which keeps the distribution of the others, and all records begin with the tool. Status 0 is unknown.
         """
         log = self._recording.log
-        codes = self._codes(report)
+        kinds = [kind for kind, count in report.errors.items() for _ in range(count)][: len(report.times)]
+        codes = {
+            index * len(report.times) // len(kinds): log.error_code(kind, "counted by the tool, without a message")
+            for index, kind in enumerate(kinds)
+        }
         each, left = divmod(report.bytes_received, len(report.times))
         for number, seconds in enumerate(report.times):
             log.write_late(number, began, seconds, each + (left if number == 0 else 0), 0, codes.get(number, 0))
@@ -54,16 +55,8 @@ class ToolRecorder:
     def close(self) -> None:
         self._recording.close()
 
-    def _codes(self, report: ToolReport) -> dict[int, int]:
-        kinds = [kind for kind, count in report.errors.items() for _ in range(count)][: len(report.times)]
-        message = "counted by the tool, which reports no message"
-        return {
-            index * len(report.times) // len(kinds): self._recording.log.error_code(kind, message)
-            for index, kind in enumerate(kinds)
-        }
-
 
 def read_note(folder: Path) -> ToolNote | None:
-    """The note of an external tool's trial; None for any other trial."""
+    """Return the note of an external tool's trial; None for any other trial."""
     path = folder / _NOTE
     return ToolNote(**json.loads(path.read_text(encoding="ascii"))) if path.exists() else None

@@ -1,23 +1,34 @@
-"""A process of a trial as its parent sees it, and the Python that runs it: the lab's own, or that of an environment."""
+"""The processes of a trial as their parent sees them, and the Python that runs them: the lab's or an environment's."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import pickle
 import select
 import subprocess
 import sys
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from clientlab import child_processes
-from clientlab.measuring.context import CONTEXT_FILE, output_file
+from clientlab.measuring.context import CONTEXT_FILE, TrialContext, output_file
+from clientlab.workload.shard_workload import READY_SECONDS
 
 _OF_ANOTHER = frozenset({"PYTHONHOME", "PYTHONPATH", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"})
 """Variables that would lead one Python to the libraries of another."""
+
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+"""In lower case: names of environment variables that lead requests to a proxy."""
+
+PATIENCE = 30.0
+_TICK_SECONDS = 0.5
+_LOOK_SECONDS = 2.0
+"""After this time without progress, the lab looks whether a process of the trial is stopped, and again each time."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +43,14 @@ class Interpreter:
     lab: str | None = None
 
     def command(self, module: str, *arguments: str) -> list[str]:
-        """The command line that runs a module of the lab.
+        """Return the command line that runs a module of the lab.
 
-        Without `-P`, packages in the current folder would take the place of those that are installed: in a clone of
-        httpx, all environments would measure that clone.
+        `-P` keeps packages in the current folder, such as a clone of httpx, from replacing those that are installed.
         """
         return [self.program, "-P", "-m", module, *arguments]
 
     def variables(self) -> dict[str, str]:
-        """The environment variables of its processes."""
+        """Return the environment variables of its processes."""
         if self.lab is None:
             return dict(os.environ)
         return {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER} | {"PYTHONPATH": self.lab}
@@ -48,12 +58,6 @@ class Interpreter:
 
 OWN = Interpreter()
 """The lab's own."""
-
-
-PATIENCE = 30.0
-
-PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-"""In lower case: names of environment variables that lead requests to a proxy."""
 
 
 class TrialFailed(Exception):
@@ -74,12 +78,12 @@ class TrialHandle:
     def __init__(
         self, folder: Path, interpreter: Interpreter, shard: int, shards: int, cpus: Collection[int] = ()
     ) -> None:
-        """Start the process on these CPUs; the file of its context is in the folder. Raises OSError."""
+        """Start the process on these CPUs; the file of its context is in the folder. Raise OSError."""
         self.shard = shard
         self._name = f"shard {shard + 1} of {shards}: " if shards > 1 else ""
         self._log = folder / output_file(shard, shards)
         context = os.open(folder / CONTEXT_FILE, os.O_RDONLY)
-        self._events, child_events = os.pipe()
+        self.events, child_events = os.pipe()
         child_input, self._input = os.pipe()
         environment = {k: v for k, v in interpreter.variables().items() if k.lower() not in PROXY_VARIABLES}
         # Otherwise some clients send the passwords of ~/.netrc, and others do not. The path cannot exist: requests and
@@ -88,46 +92,36 @@ class TrialHandle:
         inherited = [context, child_events]
         command = interpreter.command("clientlab.measuring.trial_process", *map(str, (*inherited, shard)))
         self._process = child_processes.start(command, self._log, environment, inherited, stdin=child_input, cpus=cpus)
-        os.close(context)
-        os.close(child_events)
-        os.close(child_input)
+        for descriptor in (*inherited, child_input):
+            os.close(descriptor)
         self._unread = b""
-        # Processes of a pool inherit the pipe's other end, and keep it open when the trial's own process has ended.
-        self._ended = _pidfd(self._process.pid)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
         child_processes.stop(self._process, patience=0)
-        for descriptor in (self._input, self._events, self._ended):
-            if descriptor is not None:
-                os.close(descriptor)
+        os.close(self._input)
+        os.close(self.events)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def watch(self, poll: select.poll) -> None:
-        """Let a poll end when the process sends something, and when it has ended."""
-        for descriptor in (self._events, self._ended):
-            if descriptor is not None:
-                poll.register(descriptor, select.POLLIN)
-
     def receive(self, ready: Collection[int]) -> bool:
-        """Read what the process has sent, if its descriptor is among those that are ready; whether it was.
+        """Read what the process has sent if its descriptor is ready, and return whether it was.
 
-        Raises TrialFailed where the process has ended.
+        Raise TrialFailed if the process has ended. A pool's processes may keep the pipe open longer than that.
         """
-        if self._events in ready and (block := os.read(self._events, 65536)):
+        if self.events in ready and (block := os.read(self.events, 65536)):
             self._unread += block
             return True
-        if self._events in ready or self._process.poll() is not None:
+        if self.events in ready or self._process.poll() is not None:
             raise TrialFailed(self._how_it_ended())
         return False
 
     def event(self, name: str) -> dict[str, Any] | None:
-        """The next event, which must be `name`, with its figures; None if it has not come. Raises TrialFailed."""
+        """Return the figures of the next event, which must be `name`, or None if it has not come. Raise TrialFailed."""
         if b"\n" not in self._unread:
             return None
         line, _, self._unread = self._unread.partition(b"\n")
@@ -139,10 +133,10 @@ class TrialHandle:
         return figures
 
     def resume(self, told: float | None) -> None:
-        """Let the process go on after an event. Raises TrialFailed where it has ended.
+        """Let the process go on after an event. Raise TrialFailed if it has ended.
 
         `told`: when the measured part begins, in seconds of the monotonic clock, or the number of the first request of
-        a slice; None: nothing.
+        a slice, or nothing.
         """
         try:
             os.write(self._input, b"\n" if told is None else f"{told!r}\n".encode())
@@ -150,22 +144,18 @@ class TrialHandle:
             raise TrialFailed(self._how_it_ended()) from None
 
     def pids(self) -> list[int]:
-        """Process ids of this process and of all its living descendants."""
+        """Return the ids of this process and of all its living descendants."""
         return child_processes.with_descendants(self.pid)
 
     def wait(self) -> None:
-        """Wait until the process has closed its connections and ended. Raises TrialFailed."""
-        if self._ended is not None:  # without it, Popen looks in steps that grow to 50 ms
-            ended = select.poll()  # unlike select(), it takes file descriptors of any number
-            ended.register(self._ended, select.POLLIN)
-            ended.poll(1000 * PATIENCE)
+        """Wait until the process has closed its connections and ended. Raise TrialFailed."""
         try:
-            self._process.wait(timeout=PATIENCE if self._ended is None else 0)
+            self._process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             raise TrialFailed(f"{self._name}did not end within {PATIENCE:g} s of its last request") from None
 
     def check_stopped(self) -> None:
-        """Raises TrialFailed where this process or a child is stopped, as by SIGSTOP: it would never go on."""
+        """Raise TrialFailed if this process or a child is stopped, as by SIGSTOP: it would never go on."""
         if stopped := child_processes.stopped(self.pid):
             raise TrialFailed(f"{self._name}frozen: its process {stopped[0]} is stopped")
 
@@ -173,12 +163,79 @@ class TrialHandle:
         return f"{self._name}its process {child_processes.how_it_ended(self._process, self._log)}"
 
 
-def _pidfd(pid: int) -> int | None:
-    """A file descriptor that is readable as soon as the process has ended (pidfd_open(2)); None without one.
+class TrialProcesses:
+    """The processes of a trial, one for each shard: an event has come when each has sent it. They share the log."""
 
-    Without one (not Linux, or a sandbox that forbids it), the end is noticed within half a second.
-    """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            return os.pidfd_open(pid)
-    return None
+    def __init__(self, context: TrialContext, interpreter: Interpreter, cpus: Collection[int] = ()) -> None:
+        """Write the context into the trial's folder and start the processes on these CPUs. Raise OSError.
+
+        The context may hold a large body, which a pipe would not take before the process has started. The file goes as
+        soon as each process has it open: headers may be secret, and the folder of a failed trial stays.
+        """
+        folder = Path(context.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / CONTEXT_FILE
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as written:
+            written.write(pickle.dumps(context))
+        self._poll = select.poll()  # unlike select(), it takes file descriptors of any number
+        self.each: list[TrialHandle] = []
+        with ExitStack() as started:
+            started.callback(file.unlink)
+            with ExitStack() as processes:
+                for shard in range(context.shards):
+                    process = processes.enter_context(TrialHandle(folder, interpreter, shard, context.shards, cpus))
+                    self.each.append(process)
+                    self._poll.register(process.events, select.POLLIN)
+                self._started = processes.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._started.close()
+
+    def event(self, name: str, progress: Callable[[], int], stall_seconds: float) -> list[dict[str, Any]]:
+        """Wait for the next event of each process, which must be `name`, and return their figures.
+
+        `progress` returns the number of finished requests; it is called every half second. Raise TrialFailed if the
+        trial failed, ended or was stopped, and TrialStalled if no request finished for `stall_seconds`.
+        """
+        finished, since = progress(), time.monotonic()
+        looked, first = since, None
+        found = [process.event(name) for process in self.each]
+        while None in found:
+            ready = [descriptor for descriptor, _ in self._poll.poll(_TICK_SECONDS * 1000)]
+            if any(process.receive(ready) for process in self.each):
+                found = [
+                    process.event(name) if had is None else had for process, had in zip(self.each, found, strict=True)
+                ]
+                continue
+            latest, now = progress(), time.monotonic()
+            if latest != finished:
+                finished, since = latest, now
+            elif now - since > stall_seconds:
+                raise TrialStalled(f"stalled: no request finished for {stall_seconds:g} s")
+            if now - max(since, looked) > _LOOK_SECONDS:
+                for process in self.each:
+                    process.check_stopped()
+                looked = time.monotonic()
+            if name == "ready" and any(figures is not None for figures in found):
+                first = first or now
+                if now - first > READY_SECONDS:
+                    missing = ", ".join(f"shard {number}" for number, figures in enumerate(found, 1) if figures is None)
+                    raise TrialFailed(f"{READY_SECONDS:g} s after the first shard was ready, {missing} was not")
+        return [figures for figures in found if figures is not None]
+
+    def resume(self, told: float | None = None) -> None:
+        """Let all go on after an event (see `TrialHandle.resume`). Raise TrialFailed if a process has ended."""
+        for process in self.each:
+            process.resume(told)
+
+    def pids(self) -> list[int]:
+        """Return the ids of all processes and of their living descendants."""
+        return [pid for process in self.each for pid in process.pids()]
+
+    def wait(self) -> None:
+        """Wait until all have closed their connections and ended. Raise TrialFailed."""
+        for process in self.each:
+            process.wait()

@@ -3,13 +3,12 @@
 Started as ``python -m clientlab.measuring.trial_process CONTEXT FD SHARD``. It reads the trial's context from the file
 descriptor CONTEXT, does that shard of it, from 0, and writes its events, a line of JSON each, to the descriptor FD:
 
-    ready    warmed up; the process waits for a line on standard input before the measured part. The line may have the
-             moment of the start, in seconds of the monotonic clock. Of a trial in slices: before each slice; the line
-             has the number of its first request
-    waiting  the same trial waits for a line before it wakes for its next slice
+    ready    warmed up; the process waits for a line on standard input before the measured part, or before each slice.
+             The line may have the moment of the start (monotonic seconds), or the number of the slice's first request
+    waiting  a trial in slices waits for a line before it wakes for its next slice
     sent     all requests have ended, and no process of a pool has: the clock rests until a line comes
     done     wall seconds, CPU seconds, peak memory; the process waits for a line before it ends
-    failed   the reason, where the strategy failed; no other event follows
+    failed   why the strategy failed; no other event follows
 
 It imports no more of the lab than the recorder needs, and no HTTP library but the strategy's own.
 """
@@ -41,7 +40,7 @@ from clientlab.measuring.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.measuring.recorder import CallerFactory
 from clientlab.measuring.recording import preallocate
 from clientlab.samples.log import begin_schedule
-from clientlab.strategies import known, plugins
+from clientlab.strategies import plugins
 from clientlab.workload.load import arrivals_of
 
 
@@ -55,14 +54,14 @@ class Events:
         os.write(self.descriptor, json.dumps({"event": event, **figures}).encode() + b"\n")
 
     def send_and_wait(self, event: str, **figures: Any) -> str:
-        """Send an event and wait for the answer, a line. Ends the process if the parent is gone."""
+        """Send an event and return the answer, a line. End the process if the parent is gone."""
         self.send(event, **figures)
         if not (line := sys.stdin.readline()):
             raise SystemExit(1)
         return line.strip()
 
     def wait_for_start(self) -> float | None:
-        """Tell that the process is ready, and wait for the moment of the start; None: the parent chose none."""
+        """Send that the process is ready, wait for the start, and return its moment if the parent chose one."""
         chosen = self.send_and_wait("ready")
         if not chosen:
             return None
@@ -84,23 +83,18 @@ def main(arguments: list[str]) -> None:
             whole: TrialContext = pickle.load(file)  # noqa: S301 - the parent process wrote it
         context = whole.of_shard(int(shard))
         load_libraries(context)
-        run_trial = _run_in_slices if context.slices > 1 else _run_warm if context.warm else _run_cold
+        run_trial = _run_in_slices if context.slices > 1 else _run_whole
         run_trial(context, events)
-        _end_at_once()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # to take down the interpreter would cost time that belongs to no trial
     except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
         traceback.print_exc()
         events.send("failed", reason=_reason(error, context))
 
 
-def _end_at_once() -> None:
-    """The executor has closed what it opened. To take down the interpreter would cost time that belongs to no trial."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
-
-
 def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
-    """A handler of SIGTERM, which the kernel sends when the lab is killed: all processes of the trial end.
+    """Return a handler of SIGTERM, which the kernel sends when the lab is killed: it ends all processes of the trial.
 
     A pool's process inherits the handler, and ends alone.
     """
@@ -115,10 +109,7 @@ def _end_all(trial: int) -> Callable[[int, FrameType | None], None]:
 
 
 def load_libraries(context: TrialContext) -> None:
-    """Import the strategy's libraries. This is off the clock, and forked children share the imported modules.
-
-    The process that started this one has found the strategy, so a plug-in is one that its command line named.
-    """
+    """Import the strategy's libraries before the clock starts. Forked children share the imported modules."""
     plugins.admit([context.strategy.client, context.strategy.executor])
     executor_class = strategies.load(strategies.executor_spec(context.strategy.executor).import_path)
     if hasattr(executor_class, "prepare"):
@@ -127,7 +118,7 @@ def load_libraries(context: TrialContext) -> None:
 
 
 def make_executor(context: TrialContext) -> Executor:
-    """The strategy's executor, not yet open. Its libraries must be loaded."""
+    """Return the strategy's executor, not yet open. Its libraries must be loaded."""
     import_path = strategies.executor_spec(context.strategy.executor).import_path
     executor_class = strategies.load(import_path)
     executor: Executor = executor_class(CallerFactory(context), **strategies.chosen(context.strategy, import_path))
@@ -149,64 +140,52 @@ class _Stopwatch:
         self._from = perf_counter() - wall
 
     def read(self) -> tuple[float, float]:
-        """Wall and CPU seconds so far."""
+        """Return the wall and CPU seconds so far."""
         return perf_counter() - self._from, usage.cpu_seconds() - self._cpu
 
 
-def _run_cold(context: TrialContext, events: Events) -> None:
-    """Make and close pools, loops, sessions and connections inside the clock. The lab's log is made before.
+def _run_whole(context: TrialContext, events: Events) -> None:
+    """Measure in one piece.
 
-    The warm-up has an executor of its own: code is loaded and specialised then, and nothing else is warm. In an open
-    load, the executor is opened before the schedule begins, as a service is there before its first request. Its
-    connections are opened inside the clock.
+    Warm: the executor is opened in the warm-up and closed after the clock. Cold: pools, loops, sessions and connections
+    are made and closed inside the clock; the lab's log is made before, and the warm-up has an executor of its own, so
+    only code is warm. In an open load, the executor is opened before the schedule begins.
     """
-    if context.workload.warmup:
-        _warm_up_apart(context)
-    preallocate(context)
-    executor = make_executor(context)
-    is_open = arrivals_of(context.workload) is not None
-    if is_open:
+    is_open_load = arrivals_of(context.workload) is not None
+    if context.warm:
+        executor = _warm_up(context)
+    else:
+        if context.workload.warmup:
+            apart = make_executor(replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER)))
+            apart.open()
+            apart.run(RequestNumbers(context.workload.warmup))
+            apart.close()
+            del apart
+            gc.collect()
+        preallocate(context)
+        executor = make_executor(context)
+    if is_open_load:
         pacing.prepare()
-        executor.open()
+        if not context.warm:
+            executor.open()
     start = events.wait_for_start()
     clock = _Stopwatch()
-    if not is_open:
+    if not context.warm and not is_open_load:
         executor.open()
     numbers = _numbers(context, clock.began if start is None else start)
     executor.run(numbers)
     clock.rest(events)
-    executor.close()
-    _send_done(events, clock, numbers)
+    if not context.warm:
+        executor.close()
+    wall, cpu = clock.read()
+    extended = numbers.extended if numbers.count is None else None
+    done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss())
+    events.send_and_wait("done", **vars(done))
+    if context.warm:
+        executor.close()
 
 
-def _warm_up_apart(context: TrialContext) -> None:
-    """Run the warm-up and free its memory, so that the measured part's memory is counted from here."""
-    executor = make_executor(replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER)))
-    executor.open()
-    executor.run(RequestNumbers(context.workload.warmup))
-    executor.close()
-    del executor
-    gc.collect()
-
-
-def _run_warm(context: TrialContext, events: Events) -> None:
-    """Make everything and open the connections in the warm-up, before the clock starts.
-
-    As with a cold start, no garbage of imports and of the warm-up is left to be collected inside the clock.
-    """
-    executor = _warmed_up(context)
-    if arrivals_of(context.workload) is not None:
-        pacing.prepare()
-    start = events.wait_for_start()
-    clock = _Stopwatch()
-    numbers = _numbers(context, clock.began if start is None else start)
-    executor.run(numbers)
-    clock.rest(events)
-    _send_done(events, clock, numbers)
-    executor.close()
-
-
-def _warmed_up(context: TrialContext) -> Executor:
+def _warm_up(context: TrialContext) -> Executor:
     executor = make_executor(context)
     executor.open()
     executor.run(RequestNumbers(context.warm_up, first=-context.warm_up))
@@ -217,10 +196,10 @@ def _warmed_up(context: TrialContext) -> Executor:
 def _run_in_slices(context: TrialContext, events: Events) -> None:
     """Make everything and open the connections in the warm-up, and measure whenever it is this trial's turn.
 
-    In between, the process waits, and keeps its pools and connections. If that took long, it sends as many requests as
-    are in flight at once before the next slice. A slice is over when its last request has ended.
+    Between its turns, the process waits and keeps its connections. After a long wait, it sends as many requests as are
+    in flight at once before the next slice. A slice is over when its last request has ended.
     """
-    executor, cpu, rested = _warmed_up(context), 0.0, perf_counter()
+    executor, cpu, rested = _warm_up(context), 0.0, perf_counter()
     slices: list[tuple[float, float]] = []
     length = (context.workload.duration or 0.0) / context.slices
     for _ in range(context.slices):
@@ -240,18 +219,8 @@ def _run_in_slices(context: TrialContext, events: Events) -> None:
     executor.close()
 
 
-def _send_done(events: Events, clock: _Stopwatch, numbers: RequestNumbers) -> None:
-    wall, cpu = clock.read()
-    extended = numbers.extended if numbers.count is None else None
-    done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss())
-    events.send_and_wait("done", **vars(done))
-
-
 def _numbers(context: TrialContext, began: float) -> RequestNumbers:
-    """All numbers of the measured part, which begins then. A duration is extended until enough requests began.
-
-    That is as many as may be in flight.
-    """
+    """Return all numbers of the measured part. A duration is extended until as many began as may be in flight."""
     workload = context.workload
     schedule = arrivals_of(workload)
     if schedule is not None:
@@ -263,11 +232,11 @@ def _numbers(context: TrialContext, began: float) -> RequestNumbers:
 
 
 def _reason(error: Exception, context: TrialContext | None) -> str:
-    """The error and its place: the line in the user's own file if it came from there, else the innermost line."""
+    """Return the error and its place: the line in the user's own file if it came from there, else the innermost."""
     if isinstance(error, PluginError):
         return str(error)
     for place in (context.strategy.client, context.strategy.executor) if context else ():
-        path = known.file_of(place)
+        path = plugins.file_of(place)
         if path is not None and (line := plugins.line_of(error, path)):
             return f"{type(error).__name__}: {error} ({path}:{line})"
     frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,22 +1,14 @@
 """Resources that a trial used: CPU seconds and memory of its process and of all its children.
 
-A process knows its own CPU time, and that of its ended children, to the microsecond. The process that started the
-trial reads the figures of living children.
-
-The sum of resident sets counts a page that forked processes share once for each of them: 10 processes of 32 MiB seem
-to take 320 MiB. Linux counts such a page as 1/n in each of n processes (proc(5), smaps_rollup: Pss).
-
-The kernel keeps a peak of the resident set, and none of Pss. So the peak of a process is its peak resident set, less
-what its shared pages are counted too much for: VmHWM - (Rss - Pss). All three are read at one moment when the trial
-pauses its clock, and no request is in flight. No sampling finds a peak that lasts some milliseconds; the kernel does.
-
-The sample log is mapped into the processes and is no memory of the client, so its pages are subtracted.
+The sum of resident sets counts a page that forked processes share once for each of them. Linux counts such a page as
+1/n in each of n processes (proc(5), smaps_rollup: Pss), but keeps a peak of the resident set only. So the peak of a
+process is VmHWM - (Rss - Pss), all read at one moment when the trial's clock rests. The sample log is mapped into the
+processes, but is no memory of the client, so its pages are subtracted.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import resource
 import sys
@@ -33,38 +25,33 @@ _kept: dict[int, int] = {}  # process id, which a fork changes → file descript
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of its ended children, user and system."""
+    """Return the CPU time of this process and of its ended children, user and system."""
     return time.process_time() + children_cpu_seconds()
 
 
 def children_cpu_seconds() -> float:
-    """CPU time of the ended children of this process, user and system."""
+    """Return the CPU time of the ended children of this process, user and system."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return children.ru_utime + children.ru_stime
 
 
 def cpu_seconds_of(pid: int) -> float | None:
-    """CPU time of another process, without its children, in steps of nanoseconds (clock_getcpuclockid(3)).
+    """Return the CPU time of another process, without its children, in nanosecond steps (clock_getcpuclockid(3)).
 
-    None where the system has no such clock, or the process has ended.
+    Return None if the system has no such clock, or the process has ended.
     """
-    if sys.platform != "linux":
-        return None
     with contextlib.suppress(OSError):
-        return time.clock_gettime(~pid << 3 | _SCHED)
+        return time.clock_gettime(~pid << 3 | _SCHED) if sys.platform == "linux" else None
     return None
 
 
 def has_gil() -> bool:
-    """Whether threads of this process take turns to run Python code.
-
-    A Python built for free threading has no GIL, until a library without support for it is imported.
-    """
+    """Return whether this process has a GIL. A free-threaded Python has none, unless a library needs it."""
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def peak_rss() -> int:
-    """Largest resident set of this process so far, in bytes.
+    """Return the largest resident set of this process so far, in bytes.
 
     On Linux it is not `ru_maxrss`, because a new program inherits its parent's value there.
     """
@@ -95,16 +82,13 @@ def offer_to_the_oom_killer() -> None:
 
 
 def high_water(status: str) -> int:
-    """VmHWM in the text of /proc/PID/status, in bytes; 0 for a process that has ended."""
+    """Return VmHWM in the text of /proc/PID/status, in bytes; 0 for a process that has ended."""
     for line in status.splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return 0
 
 
-_PROC = Path("/proc")
-_PAUSE = 1000
-"""Reading may take 0.1 % of the time."""
 _LOG = f"/{RECORDS_FILE}\n".encode("ascii")
 
 
@@ -116,10 +100,10 @@ class Footprint:
     peak: int
 
 
-def footprint(pids: Iterable[int], needed: Collection[int] = (), proc: Path = _PROC) -> Footprint | None:
-    """The memory of these processes. Call it while they rest: the files are read one after the other.
+def footprint(pids: Iterable[int], needed: Collection[int] = (), proc: Path = Path("/proc")) -> Footprint | None:
+    """Return the memory of these processes. Call it while they rest: the files are read one after the other.
 
-    None where it cannot be read (no permission, not Linux), or where one of the `needed` processes has ended. Other
+    Return None if it cannot be read (no permission, not Linux), or if one of the `needed` processes has ended. Other
     processes that have ended hold no memory.
     """
     now = peak = 0
@@ -137,31 +121,8 @@ def footprint(pids: Iterable[int], needed: Collection[int] = (), proc: Path = _P
     return Footprint(now, peak) if now else None
 
 
-class LiveMemory:
-    """The memory of running processes, for the live metrics. It is read so seldom that the processes do not notice.
-
-    Reading costs CPU time, and meanwhile the process can't map or unmap memory. A reading that took t seconds is
-    followed by none for `_PAUSE` x t seconds.
-    """
-
-    def __init__(self) -> None:
-        self.bytes: int | None = None
-        self._next = -math.inf
-
-    def read(self, pids: Iterable[int]) -> None:
-        """Read the processes' memory into `bytes`, unless it was read a moment ago or cannot be read."""
-        began = time.monotonic()
-        if began < self._next:
-            return
-        found = footprint(pids)
-        if found is not None:
-            self.bytes = found.now
-        now = time.monotonic()
-        self._next = now + _PAUSE * (now - began)
-
-
 def _of_process(folder: Path) -> Footprint | None:
-    """The memory of one process; None for a zombie. Raises OSError."""
+    """Return the memory of one process; None for a zombie. Raise OSError."""
     rollup = (folder / "smaps_rollup").read_bytes()
     resident, proportional = _bytes(rollup, b"\nRss:"), _bytes(rollup, b"\nPss:")
     if not resident:
@@ -172,7 +133,7 @@ def _of_process(folder: Path) -> Footprint | None:
 
 
 def _of_log(smaps: bytes) -> int:
-    """Proportional bytes of the mappings of a sample log, in the text of /proc/PID/smaps."""
+    """Return the proportional bytes of the mappings of a sample log, in the text of /proc/PID/smaps."""
     found, at = 0, smaps.find(_LOG)
     while at >= 0:
         found += _bytes(smaps[at : at + 512], b"\nPss:")
@@ -181,6 +142,6 @@ def _of_log(smaps: bytes) -> int:
 
 
 def _bytes(text: bytes, name: bytes) -> int:
-    """The first value of that name, which is in KiB; 0 without one."""
+    """Return the first value of that name, in bytes; 0 without one."""
     at = text.find(name)
     return int(text[at + len(name) :].split(None, 1)[0]) * 1024 if at >= 0 else 0

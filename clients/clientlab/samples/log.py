@@ -1,14 +1,10 @@
 """The sample log: a record of 32 bytes for each request, in a memory-mapped file that other processes read live.
 
 All processes of a trial share one file. Request k has the k-th record, so the processes need no lock, and writing a
-record is one call. The shards of a divided trial share it as well: the requests of shard i of n have the records i,
-i + n, i + 2n, … No Python object is kept for a request. The field `done` is written last: a record that is done
-is complete.
+record is one call. The requests of shard i of n have the records i, i + n, i + 2n, … The field `done` is written last:
+a record that is done is complete. Disk space is allocated first, so a full disk raises OSError instead of a bus error.
 
-Disk space is allocated before it is written to. So a full disk is an OSError at that moment, and never a bus error
-in the middle of a measurement.
-
-Each process also has a small file of its own, with its connections and its peak memory.
+Each process also has a small file with its connections and its peak memory.
 """
 
 from __future__ import annotations
@@ -28,10 +24,9 @@ from clientlab.errors import KINDS
 RECORDS_FILE = "trial.samples"
 ERRORS_FILE = "trial.errors"  # one JSON line per error kind: its code and its first example
 MAGIC = b"CLABSMP1"
-HEADER = struct.Struct("<8sq16x")  # magic, number of the first place's request; then when the schedule began
-_HEAD = struct.Struct("<8sq")  # as each process writes it: the rest stays
-BEGAN = struct.Struct("<d")
-BEGAN_AT = 16
+HEADER = struct.Struct("<8sqd8x")  # magic, number of the first record's request, when the schedule began
+_HEAD = struct.Struct("<8sq")  # written by each process; the rest stays
+_BEGAN, _BEGAN_AT = struct.Struct("<d"), 16
 RECORD_SIZE = 32
 RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
     ("start", "<f8"),  # seconds of the machine's monotonic clock
@@ -44,38 +39,33 @@ RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, pa
 )
 write_record = struct.Struct("<ddQHBB").pack_into
 """write_record(buffer, offset, start, seconds, bytes, status, error, done)."""
-_ELAPSED = struct.Struct("<f")
-_ELAPSED_AT = 28
+_ELAPSED, _ELAPSED_AT = struct.Struct("<f"), 28
 
 ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
-_FIRST_OWN_CODE = 64
-_LAST_CODE = 255
+_OWN_CODES = range(64, 256)
 
 NOTE_SUFFIX = ".process"
-"""Of the name of each process's own file."""
+"""File name extension of each process's own file."""
 
 _PROCESS = struct.Struct("<8sqQQQQQd")
 """Magic, process id, connections begun, peak RSS in bytes, connections not opened, callers, shard, when it began."""
 _PROCESS_MAGIC = b"CLABPRC5"
-_CONNECTIONS_AT = 16
-_PEAK_AT = 24
-_UNOPENED_AT = 32
-_CALLERS_AT = 40
+_CONNECTIONS_AT, _PEAK_AT, _UNOPENED_AT, _CALLERS_AT = 16, 24, 32, 40
 _COUNT = struct.Struct("<Q")
 
 
 class SampleLog:
     """One process's writer of the trial's log. Its threads may share it, and so may several callers.
 
-    `first` is the lowest request number of the trial, and `expected` the likely number of requests: their disk space is
-    allocated now, and more when it is needed. Raises OSError if the disk is full. `begin` makes the process one of the
-    trial's. The process's own request k has the record of the number `shard` + k x `shards`.
+    `first`: lowest request number of the trial. `expected`: likely number of requests, for which disk space is
+    allocated now; raise OSError if the disk is full. Request k of a shard has record `shard` + k x `shards`.
     """
 
     def __init__(self, folder: Path, first: int, expected: int, shard: int = 0, shards: int = 1) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
-        self._names: dict[str, int] = {}
+        self.codes: dict[str, int] = {}
+        """Error kind → code, of the kinds that this process has met."""
         self._old: list[mmap.mmap] = []
         self._file = os.open(folder / RECORDS_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         # Opened now: the error to register may be that the process has no file descriptor left.
@@ -100,16 +90,16 @@ class SampleLog:
 
     @property
     def schedule_began(self) -> float:
-        """When the schedule of an open load began, in seconds of the monotonic clock; 0 before."""
-        began: float = BEGAN.unpack_from(self.buffer, BEGAN_AT)[0]
+        """When the schedule of an open load began, in seconds of the monotonic clock; 0 before that."""
+        began: float = _BEGAN.unpack_from(self.buffer, _BEGAN_AT)[0]
         return began
 
     def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
         self, number: int, start: float, seconds: float, size: int, status: int, code: int
     ) -> mmap.mmap:
-        """Write a record beyond the end of the buffer. Returns the larger buffer for the next records.
+        """Write a record beyond the end of the buffer, and return the larger buffer for the next records.
 
-        A status that no record can hold is written as 0.
+        A status that does not fit into a record is written as 0.
         """
         at = self._place(number)
         write_record(self.buffer, at, start, seconds, size, status if 0 <= status < 1 << 16 else 0, code, 1)
@@ -132,19 +122,14 @@ class SampleLog:
             self._unopened += 1
             _COUNT.pack_into(self._process, _UNOPENED_AT, self._unopened)
 
-    def known_code(self, kind: str) -> int | None:
-        """The code of an error kind that this process has met before; None for a new one."""
-        return self._names.get(kind)
-
     def error_code(self, kind: str, message: str) -> int:
-        """The code of an error kind. The first message of a kind is kept in ERRORS_FILE as an example."""
-        code = self._names.get(kind)
-        if code is None:
+        """Return the code of an error kind. The first message of a kind is kept in ERRORS_FILE as an example."""
+        if kind not in self.codes:
             with self._lock:
                 fcntl.flock(self._errors, fcntl.LOCK_EX)
-                code = self._names[kind] = _register(self._errors, kind, message)
+                self.codes[kind] = _register(self._errors, kind, message)
                 fcntl.flock(self._errors, fcntl.LOCK_UN)
-        return code
+        return self.codes[kind]
 
     def close(self, peak_rss: int) -> None:
         """Write the process's peak memory in bytes and close the files."""
@@ -155,7 +140,7 @@ class SampleLog:
         os.close(self._errors)
 
     def _place(self, number: int) -> int:
-        """The offset of a request's record. Enlarges the file if the record is beyond its end."""
+        """Return the offset of a request's record. Enlarge the file if the record is beyond its end."""
         at = number * self.stride + self.base
         with self._lock:
             if at + RECORD_SIZE > len(self.buffer):
@@ -164,17 +149,15 @@ class SampleLog:
         return at
 
     def _map(self, size: int) -> mmap.mmap:
-        _take_room(self._file, size)
+        _allocate(self._file, size)
         return mmap.mmap(self._file, size)
 
 
 def begin_schedule(folder: Path, began: float) -> None:
-    """Let all processes of the trial in `folder` know when the schedule of its open load began. The log exists."""
-    file = os.open(folder / RECORDS_FILE, os.O_WRONLY)
-    try:
-        os.pwrite(file, BEGAN.pack(began), BEGAN_AT)
-    finally:
-        os.close(file)
+    """Tell all processes of the trial in `folder` when the schedule of its open load began. The log exists."""
+    with (folder / RECORDS_FILE).open("r+b") as log:
+        log.seek(_BEGAN_AT)
+        log.write(_BEGAN.pack(began))
 
 
 @dataclass(frozen=True)
@@ -182,7 +165,7 @@ class ProcessNote:
     """Figures that a process of a trial wrote about itself. `peak_rss_bytes` is 0 while the process runs.
 
     `connections`: attempts to connect. `unopened`: attempts that failed. `callers`: clients that sent requests.
-    `shard`: of a divided trial, from 0. `began`: when its first client was made, in seconds of the monotonic clock.
+    `shard`: counted from 0. `began`: when its first client was made, in seconds of the monotonic clock.
     """
 
     pid: int
@@ -199,62 +182,46 @@ class ProcessNote:
 
 
 def process_notes(folder: Path) -> list[ProcessNote]:
-    """The notes of all processes that sent requests, in the trial's folder."""
-    found = (process_note(path) for path in sorted(folder.glob(f"*{NOTE_SUFFIX}")))
-    return [note for note in found if note is not None]
-
-
-def process_note(path: Path) -> ProcessNote | None:
-    """The note of one process; None if the process has not begun to send requests."""
-    block = path.read_bytes()
-    if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC):
-        return ProcessNote(*_PROCESS.unpack(block)[1:])
-    return None
+    """Return the notes of all processes that have begun to send requests, in the trial's folder."""
+    blocks = [path.read_bytes() for path in sorted(folder.glob(f"*{NOTE_SUFFIX}"))]
+    begun = (block for block in blocks if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC))
+    return [ProcessNote(*_PROCESS.unpack(block)[1:]) for block in begun]
 
 
 def error_names(folder: Path) -> dict[int, tuple[str, str]]:
-    """Error code → error kind and the text of its first error, in the trial's folder."""
+    """Return error code → error kind and the message of its first error, in the trial's folder."""
     path = folder / ERRORS_FILE
-    return _named(path.read_bytes()) if path.exists() else {}
+    return _parse_errors(path.read_bytes()) if path.exists() else {}
 
 
 def _register(file: int, kind: str, message: str) -> int:
-    """The code of a kind, equal in all processes of a trial: the first process to meet it writes it to the file.
-
-    The caller holds the file's lock.
-    """
-    named = _named(os.pread(file, os.fstat(file).st_size, 0))
+    """Return the code of a kind. The first process that meets it writes it to the file, whose lock the caller holds."""
+    named = _parse_errors(os.pread(file, os.fstat(file).st_size, 0))
     for code, (other, _) in named.items():
         if other == kind:
             return code
-    own = range(_FIRST_OWN_CODE, _LAST_CODE + 1)
-    code = ERROR_CODES.get(kind) or next((free for free in own if free not in named), 0)
+    code = ERROR_CODES.get(kind) or next((free for free in _OWN_CODES if free not in named), 0)
     if not code:
-        raise OverflowError(f"more than {len(own)} kinds of error in one trial; the last: {kind}")
+        raise OverflowError(f"more than {len(_OWN_CODES)} kinds of error in one trial; the last: {kind}")
     os.write(file, json.dumps({"code": code, "kind": kind, "example": message[:500]}).encode() + b"\n")
     return code
 
 
-def _named(lines: bytes) -> dict[int, tuple[str, str]]:
-    """Error code → kind and example, from the complete lines. The last line may be incomplete."""
+def _parse_errors(lines: bytes) -> dict[int, tuple[str, str]]:
+    """Return error code → kind and example. The last line may be incomplete, and is ignored then."""
     rows = [json.loads(line) for line in lines.splitlines(keepends=True) if line.endswith(b"\n")]
     return {row["code"]: (row["kind"], row["example"]) for row in rows}
 
 
 def _small_file(path: Path, size: int) -> mmap.mmap:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
-    try:
-        _take_room(file, size)
-        return mmap.mmap(file, size)
-    finally:
-        os.close(file)
+    with path.open("x+b") as file:
+        _allocate(file.fileno(), size)
+        return mmap.mmap(file.fileno(), size)
 
 
-def _take_room(file: int, size: int) -> None:
+def _allocate(file: int, size: int) -> None:
     """Make the file at least `size` bytes long, with allocated disk space."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
-        return
-    have = os.fstat(file).st_size  # macOS has no fallocate; writing zeros allocates the space as well
-    if size > have:
-        os.pwrite(file, bytes(size - have), have)
+    elif size > (present := os.fstat(file).st_size):  # macOS: writing zeros allocates the space as well
+        os.pwrite(file, bytes(size - present), present)

@@ -16,7 +16,7 @@ from clientlab.measuring.connections import PeerAddress
 from clientlab.results.server_counters import ServerCounters
 from clientlab.testbeds.local import ROUTES, ca_bundle
 from clientlab.testbeds.scrape import Endpoint, get, proxy_use, unhealthy, upstream_use
-from clientlab.upstreams import UPSTREAMS, special
+from clientlab.upstreams import UPSTREAMS, find
 from clientlab.workload.link import Link, bandwidth_of, link_of, rtt_of
 from clientlab.workload.workload import Workload
 
@@ -31,37 +31,25 @@ ADDRESSES = {
 }
 """Environment variables with the addresses of the servers, and their defaults."""
 
-LINK_ADDRESSES = {
-    "LINK_FLASK_ADDRESS": "link:8000",
-    "LINK_AIOHTTP_ADDRESS": "link:8001",
-    "LINK_PROXY_FLASK_ADDRESS": "link:9001",
-    "LINK_PROXY_AIOHTTP_ADDRESS": "link:9002",
-    "LINK_PROXY_FLASK_TLS_ADDRESS": "link:9443",
-    "LINK_PROXY_AIOHTTP_TLS_ADDRESS": "link:9444",
-}
+_LINK_PORTS = (8000, 8001, 9001, 9002, 9443, 9444)
+LINK_ADDRESSES = {f"LINK_{name}": f"link:{port}" for name, port in zip(ADDRESSES, _LINK_PORTS, strict=False)}
 """Environment variables with the addresses of the link that lead to these servers, and their defaults."""
 
 LINK_RTT, LINK_BANDWIDTH = "LINK_RTT", "LINK_BANDWIDTH"
 """Environment variables that describe the link of the stack; without both, it has none."""
 
-CA_FILE = "PROXY_CA_FILE"
-"""Environment variable with the path of the proxy's CA (PEM), for the route with TLS.
-
-Without it, the CA is read from the site with the proxy's metrics (Caddyfile): where a volume cannot be shared.
-"""
-
 _CA_PATH = "/root.crt"
+"""Where the site with the proxy's metrics has the proxy's CA (Caddyfile)."""
 
 _SUFFIXES = dict(zip(ROUTES, ("ADDRESS", "ADDRESS", "TLS_ADDRESS"), strict=True))
 
 
 class ComposeTestbed:
-    """Upstreams and proxy at the addresses of the environment. Raises LabError for an invalid address or link.
+    """Upstreams and proxy at the addresses of the environment. Raise LabError for an invalid address or link.
 
-    `linked`: clients call them through the stack's link; counters are read without it.
-
-    A host name is resolved once, off the clock: clients would otherwise ask the container network's name server for
-    each connection, which is no part of the comparison. With TLS the name stays, because the certificate is for it.
+    `linked`: clients call them through the stack's link; counters are read without it. A host name is resolved once:
+    clients would otherwise ask the container network's name server for each connection. With TLS, the name stays,
+    because the certificate is for it.
     """
 
     def __init__(self, environment: Mapping[str, str], *, linked: bool = False) -> None:
@@ -69,15 +57,11 @@ class ComposeTestbed:
         self._named = {name: _split(name, environment.get(name) or default) for name, default in defaults.items()}
         self._environment, self._link = environment, link_of_stack(environment)
         self._way = "LINK_" if linked else ""
-        self._authority = environment.get(CA_FILE) or ""
         self._found: dict[str, Endpoint] = {}
         self._bundle: IO[str] | None = None
 
     def serve(self, upstream: str) -> None:
-        """The containers are running. Raises ServerLost where that upstream does not answer a health check.
-
-        Also where it does not answer one through the link, if clients call it so.
-        """
+        """Raise ServerLost if the upstream does not answer a health check, also through the link if there is one."""
         for way in dict.fromkeys(("", self._way)):
             if trouble := unhealthy(self._at(way + _variable(upstream, "direct"))):
                 raise ServerLost(trouble)
@@ -89,37 +73,38 @@ class ComposeTestbed:
         return PeerAddress(self._named[self._way + _variable(upstream, route)][1])
 
     def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002 - equal for both upstreams
-        """A PEM file with the proxy's own CA and all CAs that libraries trust by default, as in the local testbed."""
+        """Return a PEM file with the proxy's CA and all CAs that libraries trust by default, as in `LocalTestbed`."""
         if route != "proxy-tls":
             return None
         if self._bundle is None:
-            own = _read_ca(self._authority) if self._authority else _get_ca(self._at("PROXY_METRICS_ADDRESS"))
-            self._bundle = _bundled(own)
+            own = _get_ca(self._at("PROXY_METRICS_ADDRESS"))
+            self._bundle = tempfile.NamedTemporaryFile("w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8")  # noqa: SIM115 - kept
+            self._bundle.write(ca_bundle(own))
+            self._bundle.flush()
         return self._bundle.name
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
-        """The counters now. Raises IncompleteRun where a server does not answer."""
+        """Return the counters now. Raise IncompleteRun if a server does not answer."""
         use = upstream_use(self._at(_variable(upstream, "direct")))
         proxy = None if route == "direct" else proxy_use(self._at("PROXY_METRICS_ADDRESS"))
         return ServerCounters(upstream=use, proxy=proxy)
 
     def check(self) -> None:
-        """Nothing to do: the containers' processes are not ours."""
+        """Do nothing: the processes of the containers are not the lab's."""
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - not needed here
-        """Why the upstream's health check fails, by itself or by the route; None where it is answered."""
+        """Return why the upstream's health check fails, by itself or by the route; None if it is answered."""
         direct = unhealthy(self._at(_variable(upstream, "direct")))
         alone = route == "direct" and not self._way
         return direct or (None if alone else unhealthy(self._endpoint(upstream, route)))
 
     def links(self) -> dict[Link, ComposeTestbed]:
-        """The stack behind its link; empty without one."""
+        """Return the stack behind its link; empty without one."""
         return {} if self._link is None else {self._link: ComposeTestbed(self._environment, linked=True)}
 
     def programs(self) -> dict[str, str]:
-        """The addresses of the servers, and the link if there is one, for the run's surroundings."""
-        found = {name: self._named[name] for name in ADDRESSES}
-        shown = {name.lower(): f"{name}={host}:{port}" for name, (host, port) in found.items()}
+        """Return the addresses of the servers, and the link if there is one, for the run's surroundings."""
+        shown = {name.lower(): f"{name}={self._named[name][0]}:{self._named[name][1]}" for name in ADDRESSES}
         return shown if self._link is None else shown | {"link": f"a container that emulates {self._link}"}
 
     def _endpoint(self, upstream: str, route: str) -> Endpoint:
@@ -127,7 +112,7 @@ class ComposeTestbed:
         return self._at(name) if authority is None else Endpoint(*self._named[name], Path(authority))
 
     def _at(self, name: str) -> Endpoint:
-        """The endpoint of a variable, with its IP address. Raises IncompleteRun where the name is not found."""
+        """Return the endpoint of a variable, with its IP address. Raise IncompleteRun if the name is not found."""
         if name not in self._found:
             host, port = self._named[name]
             try:
@@ -139,8 +124,8 @@ class ComposeTestbed:
 
 
 def check_plain(names: Iterable[str]) -> None:
-    """Raises LabError for an upstream with settings: the containers have the settings with which they were started."""
-    if found := special(names):
+    """Raise LabError for an upstream with settings: the containers have those with which they were started."""
+    if found := [name for name in names if find(name).special]:
         raise LabError(
             f"upstream {found[0]!r}: the containers serve {', '.join(UPSTREAMS)} as they are; "
             "measure servers with settings on one machine, without --cluster"
@@ -148,7 +133,7 @@ def check_plain(names: Iterable[str]) -> None:
 
 
 def link_of_stack(environment: Mapping[str, str]) -> Link | None:
-    """The link that the environment describes; None without one. Raises LabError for one that cannot be."""
+    """Return the link that the environment describes; None without one. Raise LabError for an invalid one."""
     texts = {name: environment.get(name) or None for name in (LINK_RTT, LINK_BANDWIDTH)}
     rtt, bandwidth = texts.values()
     try:
@@ -159,10 +144,9 @@ def link_of_stack(environment: Mapping[str, str]) -> Link | None:
 
 
 def for_stack(experiment: Experiment) -> tuple[Experiment, list[str]]:
-    """The experiment as the stack measures it, and what that changed.
+    """Return the experiment as the stack measures it, and what that changed. Raise LabError.
 
-    Control arms behind links of their own are left out. An experiment without links gets that of the stack, if it has
-    one. Raises LabError.
+    Control arms behind links of their own are left out. An experiment without links gets that of the stack.
     """
     experiment, changed = experiment.without_linked_controls()
     link = None if experiment.has_link else link_of_stack(os.environ)
@@ -172,7 +156,7 @@ def for_stack(experiment: Experiment) -> tuple[Experiment, list[str]]:
 
 
 def check_link(environment: Mapping[str, str], links: Collection[Link]) -> None:
-    """Raises LabError for a link that is not that of the stack: its container emulates one only."""
+    """Raise LabError for a link that is not that of the stack: its container emulates only one."""
     own = link_of_stack(environment)
     if other := next((link for link in links if link != own), None):
         has = f"emulates {own}" if own else "has no link"
@@ -183,21 +167,8 @@ def check_link(environment: Mapping[str, str], links: Collection[Link]) -> None:
 
 
 def _variable(upstream: str, route: str) -> str:
-    """The variable with the address. Raises LabError for an upstream or a route that the stack does not have."""
-    if upstream not in UPSTREAMS or route not in ROUTES:
-        raise LabError(
-            f"upstream {upstream!r} by route {route!r} is not in the Compose stack "
-            f"({', '.join(UPSTREAMS)}; {', '.join(ROUTES)})"
-        )
+    """Return the name of the variable with the address."""
     return f"{'' if route == 'direct' else 'PROXY_'}{upstream.upper()}_{_SUFFIXES[route]}"
-
-
-def _read_ca(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="ascii")
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise IncompleteRun(f"{CA_FILE}={path!r}: {reason}; the route proxy-tls needs the proxy's CA") from error
 
 
 def _get_ca(metrics: Endpoint) -> str:
@@ -205,17 +176,10 @@ def _get_ca(metrics: Endpoint) -> str:
     try:
         status, text = get(metrics, _CA_PATH)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
-        raise ServerLost(f"{where} does not answer: {error}; or name the file of the proxy's CA: {CA_FILE}") from error
+        raise ServerLost(f"{where} does not answer: {error}") from error
     if status != http.HTTPStatus.OK or "BEGIN CERTIFICATE" not in text:
-        raise IncompleteRun(f"{where} has no CA (status {status}); name the file of the proxy's CA: {CA_FILE}")
+        raise IncompleteRun(f"{where} has no CA (status {status}); the route proxy-tls needs the proxy's CA")
     return text
-
-
-def _bundled(own: str) -> IO[str]:
-    bundle = tempfile.NamedTemporaryFile("w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8")  # noqa: SIM115 - kept
-    bundle.write(ca_bundle(own))
-    bundle.flush()
-    return bundle
 
 
 def _split(name: str, text: str) -> tuple[str, int]:

@@ -28,16 +28,10 @@ class _Answered(Exception):
     """The body of a response has begun."""
 
 
-def _answered(_chunk: bytes) -> None:
-    """Read no more of a body, which may be endless."""
-    raise _Answered
-
-
 class ExternalTarget:
-    """The server of one URL. Raises FieldError for a URL or a CA file that cannot be used.
+    """The server of one URL. Raise FieldError for a URL or a CA file that cannot be used.
 
-    `permits_public`: whether load may go to these addresses of the internet. Without permission, they are an error,
-    and no connection to them is opened.
+    `permits_public` gets addresses of the internet, and returns whether load may go there. If not, they are an error.
     """
 
     def __init__(
@@ -50,36 +44,37 @@ class ExternalTarget:
         self.name = parts.netloc
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._host = parts.hostname or ""
-        self._address, self._peers = _address(parts, permits_public)
+        self._address, self._peers = _find_address(parts, permits_public)
         self._unanswered: Workload | None = None
 
     def probe(self, workload: Workload) -> None:
-        """Send one request of the workload. Raises FieldError where the response is missing or an error."""
+        """Send one request of the workload. Raise FieldError if the response is missing or an error."""
         request = requests_of(workload, self._base)(0)
         try:
             status = self._send(request, workload.timeout, len)
-        except ssl.SSLError as error:
-            message = f"{error}; clients verify certificates: name the CA's PEM file with `ca_file`"
-            raise FieldError(["url"], message, value=request.url) from error
         except Exception as error:
-            reason = str(error) or type(error).__name__
-            message = f"no response to {workload.method} ({reason}); is this the server's address?"
-            raise FieldError(["url"], message, value=request.url) from error
+            reason = f"no response to {workload.method} ({str(error) or type(error).__name__})"
+            hint = "name the CA's PEM file with `ca_file`" if isinstance(error, ssl.SSLError) else "correct the URL"
+            raise FieldError(["url"], f"{reason}; {hint}", value=request.url) from error
         if status >= 400:
             message = f"status {status} for {workload.method}, so every request would be an error"
             raise FieldError(["url"], f"{message}; correct the path, the method or the headers", value=request.url)
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - there is only one
-        """Why a request of the workload gets no response; None where it gets one, of whatever status.
+        """Return why a request of the workload gets no response; None if it gets one, with any status.
 
-        The lab knows no health check of a foreign server. An error status is an answer: to refuse load with 503 is a
-        result. The workload's own time limit holds, because the server may be slow by nature.
+        The lab knows no health check of a foreign server, so it reads the beginning of a response, with the workload's
+        own time limit.
         """
         self._unanswered = workload
         request = requests_of(workload, self._base)(0)
+
+        def stop_reading(_chunk: bytes) -> None:  # the body may be endless
+            raise _Answered
+
         try:
             with contextlib.suppress(_Answered):
-                self._send(request, workload.timeout, _answered, chunk_size=1)
+                self._send(request, workload.timeout, stop_reading, chunk_size=1)
         except Exception as error:  # noqa: BLE001 - whatever its kind, there was no response
             reason = str(error) or type(error).__name__
             return f"{self.name} does not answer a plain {request.method} within {workload.timeout:g} s ({reason})"
@@ -89,7 +84,7 @@ class ExternalTarget:
     def _send(
         self, request: Request, timeout: float, sink: Callable[[bytes], object], chunk_size: int = DEFAULT_CHUNK_SIZE
     ) -> int:
-        """Send one request on a connection of its own. The status of the response.
+        """Send one request on a connection of its own, and return the status of the response.
 
         `sink` gets the body in chunks of that size, and may raise.
         """
@@ -101,7 +96,7 @@ class ExternalTarget:
             client.close()
 
     def serve(self, upstream: str) -> None:
-        """The server is running. Raises ServerLost where it did not answer in an earlier trial, nor does now."""
+        """Raise ServerLost if the server did not answer in an earlier trial, and does not answer now."""
         if self._unanswered is not None and (trouble := self.trouble(upstream, "direct", self._unanswered)):
             raise ServerLost(trouble)
 
@@ -112,7 +107,7 @@ class ExternalTarget:
         return self._address
 
     def targets(self) -> list[tuple[str, int]]:
-        """The IP address and the port of the server: the first that accepted a connection."""
+        """Return the server's port and its first IP address that accepted a connection."""
         refusing = self._address.refusing
         return [(next(peer for peer in self._peers if peer not in refusing), self._address.port)]
 
@@ -122,42 +117,36 @@ class ExternalTarget:
         route: str,  # noqa: ARG002
         port_of: Callable[[tuple[str, int]], int],
     ) -> tuple[str, PeerAddress]:
-        """Base URL of the server behind a link, whose port for the target is `port_of`, and its address.
-
-        With TLS the name stays, because the certificate is for it. The header Host is the workload's.
-        """
+        """Return the server's base URL behind a link, and its address. With TLS, the certificate's name stays."""
         port = port_of(*self.targets())
         if not self.secure:
             return f"http://{LOOPBACK}:{port}", PeerAddress(port)
         return f"https://{self._host}:{port}", PeerAddress(port, tuple(one for one in self._peers if one != LOOPBACK))
 
     def named_in(self, workload: Workload) -> Workload:
-        """The workload with the server's name in the header Host, unless it has one: a link has another address."""
+        """Return the workload with the server's name in the header Host, unless it has one, for use behind a link."""
         if any(name.lower() == "host" for name in workload.headers):
             return workload
         return replace(workload, headers={**workload.headers, "Host": self.name})
 
     def check_link(self) -> None:
-        """Raises FieldError where clients that verify the server's certificate cannot be led to a link."""
+        """Raise FieldError if clients that verify the server's certificate cannot be led to a link."""
         if self.secure and LOOPBACK not in self._peers:
-            message = (
-                f"a link listens at {LOOPBACK}, and clients connect to {self._host} because they verify its "
-                f"certificate; measure an http:// address, or a tunnel to the server whose name is {self._host} here"
-            )
+            message = f"a link listens at {LOOPBACK}, which is not {self._host}; measure an http:// address"
             raise FieldError(["url"], message, also=["rtt"])
 
     def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002
         return self._ca_file
 
     def check(self) -> None:
-        """Nothing to do: the server's process is not ours."""
+        """Do nothing: the server's process is not the lab's."""
 
     def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
         return ServerCounters()
 
 
 def split_url(url: str) -> SplitResult:
-    """The parts of a URL. Raises FieldError without http(s) scheme, host or readable port, or with a password."""
+    """Return the parts of a URL. Raise FieldError without http(s) scheme, host or valid port, or with a password."""
     shown = repr(mask_text(url))
     try:
         parts = urlsplit(url)
@@ -171,17 +160,15 @@ def split_url(url: str) -> SplitResult:
         raise FieldError(["url"], "no server can listen at port 0; correct the URL", value=shown)
     if parts.username is not None:
         host = parts.netloc.rpartition("@")[2]
-        message = f"a user name stands before {host}, and not all clients send it; write a header 'Authorization: ...'"
+        message = f"not all clients send the user name before {host}; write a header 'Authorization: ...'"
         raise FieldError(["url"], message)
     return parts
 
 
 def _checked(ca_file: Path, url: str) -> str:
-    """The absolute path, since trials may run in another folder. Raises FieldError where no client could use it."""
+    """Return the absolute path, since trials run in another folder. Raise FieldError if no client could use it."""
     if not url.startswith("https:"):
         raise FieldError(["ca_file"], f"only an https:// address has a certificate, and `url` is {url!r}; leave it out")
-    if not ca_file.is_file():  # opening a pipe into which nobody writes would wait for ever
-        raise FieldError(["ca_file"], "No such file or directory; write a file of PEM certificates", value=ca_file)
     try:
         ssl.create_default_context(cafile=str(ca_file))
     except OSError as error:
@@ -190,10 +177,10 @@ def _checked(ca_file: Path, url: str) -> str:
     return str(ca_file.resolve())
 
 
-def _address(parts: SplitResult, permits_public: Callable[[Sequence[str]], bool]) -> tuple[PeerAddress, list[str]]:
-    """The port, with the addresses of the host that refuse connections, and all its addresses.
+def _find_address(parts: SplitResult, permits_public: Callable[[Sequence[str]], bool]) -> tuple[PeerAddress, list[str]]:
+    """Return the port, with the addresses of the host that refuse connections, and all its addresses.
 
-    Raises FieldError where all refuse, and where one is an address of the internet without permission.
+    Raise FieldError if all refuse, or if one is an address of the internet without permission.
     """
     host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
     try:
@@ -201,7 +188,8 @@ def _address(parts: SplitResult, permits_public: Callable[[Sequence[str]], bool]
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FieldError(["url"], f"host {host!r} is not found ({reason}); correct the URL") from error
-    others = sorted({str(peer[0]) for *_, peer in found if _is_public(str(peer[0]))})
+    addresses = list(dict.fromkeys(str(peer[0]) for *_, peer in found))
+    others = sorted(one for one in addresses if ipaddress.ip_address(one.partition("%")[0]).is_global)
     if others and not permits_public(others):
         message = (
             f"load would go to {', '.join(others)} on the internet; "
@@ -216,9 +204,4 @@ def _address(parts: SplitResult, permits_public: Callable[[Sequence[str]], bool]
                 refusing.append(str(peer[0]))
     if len(refusing) == len(found):
         raise FieldError(["url"], f"nothing listens at {host}:{port}; start the server or correct the URL")
-    return PeerAddress(port, tuple(refusing)), list(dict.fromkeys(str(peer[0]) for *_, peer in found))
-
-
-def _is_public(address: str) -> bool:
-    """Whether IANA lists the address as globally reachable: it is neither loopback nor private nor link-local."""
-    return ipaddress.ip_address(address.partition("%")[0]).is_global
+    return PeerAddress(port, tuple(refusing)), addresses

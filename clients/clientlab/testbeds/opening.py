@@ -17,7 +17,7 @@ from clientlab.running.placement import placement_here
 from clientlab.running.testbed import Testbed
 from clientlab.testbeds.compose import check_link, check_plain
 from clientlab.testbeds.external import ExternalTarget
-from clientlab.testbeds.linked import linked
+from clientlab.testbeds.linked import Linkable, LinkedTestbed
 from clientlab.testbeds.local import LocalTestbed, check_upstreams
 from clientlab.testbeds.server_process import workers_for
 from clientlab.workload.link import Link
@@ -32,14 +32,14 @@ class Servers:
 
     @classmethod
     def of(cls, target: Target, permits_public: Callable[[Sequence[str]], bool]) -> Servers:
-        """The servers of a target. `permits_public`: as of `ExternalTarget`. Raises FieldError."""
+        """Return the servers of a target. `permits_public`: as for `ExternalTarget`. Raise FieldError."""
         if target.url is None:
             return cls(target, None)
         ca_file = None if target.ca_file is None else Path(target.ca_file)
         return cls(target, ExternalTarget(target.url, ca_file, permits_public))
 
     def check(self, plan: Plan) -> None:
-        """Raises LabError where the plan cannot be measured on them."""
+        """Raise LabError if the plan cannot be measured on them."""
         if self.external is not None:
             if plan.links:
                 self.external.check_link()
@@ -52,7 +52,7 @@ class Servers:
             check_link(os.environ, plan.links)
 
     def placement(self, plan: Plan) -> Placement | None:
-        """The CPUs of each part; None for a plan that pins none. Raises FieldError where they cannot be pinned."""
+        """Return the CPUs of each part; None for a plan that pins none. Raise FieldError if they cannot be pinned."""
         if not plan.pin:
             return None
         if self.external is not None:
@@ -66,12 +66,19 @@ class Servers:
     def opened(
         self, plan: Plan, placement: Placement | None, logs: Path, stack: contextlib.ExitStack
     ) -> tuple[Testbed, Mapping[Link, Testbed], dict[str, str]]:
-        """The testbed, also behind each link, which `stack` stops, and how its servers are served. Raises LabError."""
-        if self.external is not None:
-            return self.external, linked(self.external, plan, logs, stack), {}
+        """Return the testbed, also behind each link, which `stack` stops, and how its servers are served.
+
+        Raise LabError if one does not start.
+        """
+        testbed: Linkable
+        programs: dict[str, str] = {}
         cpus = placement.upstream if placement else ()
-        workers = replace(workers_for(most_in_flight(plan), cpus), **plan.workers)
-        routes = {arm.route for arm in plan.arms}
-        local = LocalTestbed({arm.upstream for arm in plan.arms}, routes, logs, workers, placement=placement)
-        stack.enter_context(local)
-        return local, linked(local, plan, logs, stack, placement), local.programs()
+        if self.external is not None:
+            testbed = self.external
+        else:
+            workers = replace(workers_for(most_in_flight(plan), cpus), **plan.workers)
+            upstreams, routes = {arm.upstream for arm in plan.arms}, {arm.route for arm in plan.arms}
+            testbed = local = stack.enter_context(LocalTestbed(upstreams, routes, logs, workers, placement=placement))
+            programs = local.programs()
+        links = {link: stack.enter_context(LinkedTestbed(testbed, link, logs, cpus)) for link in plan.links}
+        return testbed, links, programs

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from clientlab.cluster.live_metrics import BUCKETS, OUTCOMES, TrialMetrics
+from clientlab.cluster.live_metrics import TrialMetrics
 from clientlab.results.labels import ARM
 from clientlab.samples.log import SampleLog, begin_schedule
 from clientlab.workload.delays import Delay
@@ -60,15 +60,10 @@ def test_requests_are_counted_by_outcome_and_their_seconds_in_buckets(tmp_path, 
     found = page.scrape()
     outcomes = {name.split()[1]: value for name, value in found.items() if name.startswith("requests_total")}
     assert outcomes == {"ok": 4, "status-5xx": 1, "other": 1}
-    assert set(outcomes) <= set(OUTCOMES)
     assert found["request_seconds_count"] == 6
     assert found["request_seconds_sum"] == pytest.approx(61.0069)
-    assert found["request_seconds_bucket 0.0005"] == 2
-    assert found["request_seconds_bucket 0.003"] == 2
-    assert found["request_seconds_bucket 0.005"] == 3
-    assert found["request_seconds_bucket 60.0"] == 3
-    assert found["request_seconds_bucket +Inf"] == 6
-    assert (BUCKETS[0], BUCKETS[-1]) == (0.0005, 60.0)
+    for bound, count in {"0.0005": 2, "0.003": 2, "0.005": 3, "60.0": 3, "+Inf": 6}.items():
+        assert found[f"request_seconds_bucket {bound}"] == count
 
 
 def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):

@@ -34,7 +34,6 @@ def test_trials_are_measured_on_workers_that_offer_their_strategies(cluster):
 
 
 def test_workers_do_the_shards_of_a_trial_and_start_together(two_workers):
-    """Counts add up, and the run file holds the starts. Three shards need three workers."""
     cluster, workers = two_workers
     run = cluster.run("-t", "http.client@threads", *SMALL, "-n", "301", "-c", "5", "--shards", "2")
     assert run.ended() == 0, run.said
@@ -47,7 +46,6 @@ def test_workers_do_the_shards_of_a_trial_and_start_together(two_workers):
 
 
 def test_ctrl_c_ends_the_trial_on_its_worker(two_workers):
-    """What it had measured is kept, and the worker is free afterwards."""
     cluster, workers = two_workers
     run = cluster.run("-t", "http.client", *SLOW, "-n", "4000")
     eventually(lambda: any(cluster.metric(worker, "clientlab_trial_running") for worker in workers), "the trial runs")
@@ -58,7 +56,6 @@ def test_ctrl_c_ends_the_trial_on_its_worker(two_workers):
 
 
 def test_a_trial_whose_worker_is_killed_is_measured_on_another_one(two_workers):
-    """Each trial is there exactly once, beside the lost one."""
     cluster, workers = two_workers
     run = cluster.run("-t", "http.client", *SLOW)
     eventually(lambda: any(cluster.metric(worker, "clientlab_trial_running") for worker in workers), "a trial runs")
@@ -70,7 +67,6 @@ def test_a_trial_whose_worker_is_killed_is_measured_on_another_one(two_workers):
 
 
 def test_without_its_scheduler_a_run_stops_and_can_be_resumed(cluster):
-    """Finished trials are saved, and the worker ends."""
     worker = cluster.worker()
     run = cluster.run("-t", "http.client", *SLOW)
     eventually(lambda: cluster.store.names() and cluster.last_run().trials, "the first trial is done")

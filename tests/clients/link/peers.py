@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import struct
+import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,33 +14,28 @@ PATIENCE = 30.0
 Serve = Callable[[socket.socket], None]
 
 
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def shutdown_request(self, request: socket.socket) -> None:
+        """Close the connection as it is: the default would send its end before a reset."""
+        request.close()
+
+
 @contextlib.contextmanager
 def serving(serve: Serve) -> Iterator[tuple[str, int]]:
     """Call `serve` with each connection, which is closed afterwards. Yields the address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        stopping = threading.Event()
 
-        def take(connection: socket.socket) -> None:
-            with connection, contextlib.suppress(ConnectionError):  # a link that is stopped resets it
-                connection.settimeout(PATIENCE)
-                serve(connection)
+    def take(connection: socket.socket, *_: object) -> None:
+        with contextlib.suppress(ConnectionError):  # a link that is stopped resets it
+            connection.settimeout(PATIENCE)
+            serve(connection)
 
-        def accept() -> None:
-            while True:
-                connection, _ = listener.accept()
-                if stopping.is_set():
-                    connection.close()
-                    return
-                threading.Thread(target=take, args=[connection], daemon=True).start()
-
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        try:
-            yield listener.getsockname()
-        finally:
-            stopping.set()
-            socket.create_connection(listener.getsockname()).close()
-            thread.join(PATIENCE)
+    with _Server(("127.0.0.1", 0), take) as server:
+        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
+        yield server.server_address
+        server.shutdown()
 
 
 def answer(connection: socket.socket) -> None:
@@ -55,10 +50,11 @@ def connect(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
 
-def exchange(connection: socket.socket, size: int) -> float:
-    """Ask for so many bytes. Seconds until the last of them."""
-    began = time.monotonic()
-    ask(connection, size)
+def exchange(connection: socket.socket, size: int, began: float | None = None) -> float:
+    """Ask for so many bytes. Seconds from now, or from `began`, until the last of them."""
+    began = began or time.monotonic()
+    connection.sendall(b"%d\n" % size)
+    read(connection, size)
     return time.monotonic() - began
 
 
@@ -69,14 +65,7 @@ def first_exchange(port: int, size: int) -> float:
     """
     began = time.monotonic()
     with connect(port) as connection:
-        ask(connection, size)
-        return time.monotonic() - began
-
-
-def ask(connection: socket.socket, size: int) -> None:
-    """Ask for so many bytes, and read them."""
-    connection.sendall(b"%d\n" % size)
-    read(connection, size)
+        return exchange(connection, size, began)
 
 
 def read(connection: socket.socket, size: int) -> bytes:
@@ -87,9 +76,3 @@ def read(connection: socket.socket, size: int) -> bytes:
         assert chunk, f"the connection ended after {len(found):,} of {size:,} bytes"
         found += chunk
     return bytes(found)
-
-
-def reset(connection: socket.socket) -> None:
-    """Close with a reset."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    connection.close()

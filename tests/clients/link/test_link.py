@@ -1,28 +1,32 @@
-"""The link's process: what a client and a server on its two sides see.
-
-Lower bounds of times are exact: no byte is early by more than 50 µs a direction. `test_flow` has the model's times.
-"""
+"""The link's process: what a client and a server on its two sides see, how it ends, and how it is started again."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import signal
 import socket
+import struct
+import subprocess
+import sys
 import threading
 import time
 from queue import Queue
 
 import pytest
 
+from clientlab.errors import ServerLost
+from clientlab.link.__main__ import main
 from clientlab.testbeds.linked import LinkProcess
 from clientlab.workload.link import Link
-from clients.link.peers import PATIENCE, answer, connect, read, reset, serving
+from clients.link.peers import PATIENCE, answer, connect, exchange, first_exchange, read, serving
+from running import eventually
 
 pytestmark = pytest.mark.real
 
-RTT = 0.04
-AT_LEAST = 0.995
-"""Of a round trip: an event may be early by 50 µs."""
+RTT = 0.035
+FORWARD = ["--forward", "127.0.0.1:9"]
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +36,20 @@ def server():
         yield address
 
 
-@pytest.fixture(scope="module")
-def link(tmp_path_factory, server):
-    """A link of 40 ms before the server, and its port."""
-    with LinkProcess(Link(RTT), [server], tmp_path_factory.mktemp("logs")) as process:
-        yield process.port_of(server)
+@pytest.mark.parametrize(("bandwidth", "new", "kept"), [(None, 8 * RTT, RTT), (20e6, 0.534, RTT + 0.4)])
+def test_a_transfer_takes_what_arithmetic_says(bandwidth, new, kept, server, tmp_path):
+    """1 MB on a new connection, after the handshake, is 7 flights; on a kept one the window holds all of it.
 
-
-def through(rtt, address, folder, bandwidth=None):
-    """A link before one server."""
-    return LinkProcess(Link(rtt, bandwidth), [address], folder)
+    The first of 10 segments, each twice the one before. The quickest of five is late by the machine's own time.
+    """
+    size = 1_000_000
+    with LinkProcess(Link(RTT, bandwidth), [server], tmp_path) as link:
+        port = link.port_of(server)
+        first = min(first_exchange(port, size) for _ in range(5))
+        with connect(port) as connection:
+            later = min([exchange(connection, size) for _ in range(7)][2:])
+    for measured, computed in ((first, new), (later, kept)):
+        assert computed - 0.001 < measured < 1.02 * computed + 0.005
 
 
 def test_large_bodies_pass_unchanged_while_either_side_reads_late(tmp_path):
@@ -60,7 +68,7 @@ def test_large_bodies_pass_unchanged_while_either_side_reads_late(tmp_path):
 
     with (
         serving(swap) as address,
-        through(0.002, address, tmp_path) as link,
+        LinkProcess(Link(0.002), [address], tmp_path) as link,
         connect(link.port_of(address)) as connection,
     ):
         sender = threading.Thread(target=lambda: (connection.sendall(sent), connection.shutdown(socket.SHUT_WR)))
@@ -71,30 +79,67 @@ def test_large_bodies_pass_unchanged_while_either_side_reads_late(tmp_path):
         assert upload.get(timeout=PATIENCE) == hashlib.sha256(sent).digest()
 
 
-def test_the_end_of_a_direction_crosses_the_link_and_the_other_stays_open(link):
-    """The server answers after the client has ended."""
-    with connect(link) as connection:
-        connection.sendall(b"100000\n")
-        connection.shutdown(socket.SHUT_WR)
-        assert len(read(connection, 100_000)) == 100_000
-        assert connection.recv(1) == b""
-
-
 def test_a_reset_by_the_server_is_a_reset_for_the_client(tmp_path):
-    """The client sees the server's reset half a round trip later."""
     resets = Queue()
 
     def begin(connection):
         connection.recv(1)
         resets.put(time.monotonic())
-        reset(connection)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     with (
         serving(begin) as address,
-        through(RTT, address, tmp_path) as link,
+        LinkProcess(Link(RTT), [address], tmp_path) as link,
         connect(link.port_of(address)) as connection,
     ):
         connection.sendall(b"x")
         with pytest.raises(ConnectionResetError):
             connection.recv(1)
-        assert time.monotonic() - resets.get(timeout=PATIENCE) >= RTT / 2 * AT_LEAST
+        assert time.monotonic() - resets.get(timeout=PATIENCE) >= 0.99 * RTT / 2
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--rtt", "-0.01", *FORWARD], "-0.01"),
+        (["--rtt", "0.01"], "--forward"),
+        (["--rtt", "10ms", "--bandwidth", "0mbit", *FORWARD], "0 bit/s"),
+        (["--rtt", "0.01", "--forward", "9000"], "9000"),
+        (["--rtt", "0.01", *FORWARD, "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"], "--forward"),
+    ],
+)
+def test_a_wrong_argument_is_refused(words, named, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
+    assert named in capsys.readouterr().err
+
+
+def test_the_process_ends_with_its_parent(server):
+    host, port = server
+    command = [sys.executable, "-m", "clientlab.link", "--rtt", "0", "--forward", f"{host}:{port}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        (port,) = json.loads(process.stdout.readline())["ports"]
+        with connect(port) as connection:
+            exchange(connection, 10)
+            process.stdin.close()
+            assert process.wait(PATIENCE) == 0
+
+
+def test_a_link_that_was_killed_or_frozen_is_found_and_started_again_on_its_port(tmp_path, server):
+    with serving(answer) as other, LinkProcess(Link(0.001), [server, other], tmp_path) as link:
+        ports = [link.port_of(server), link.port_of(other)]
+        assert len(set(ports)) == 2
+        link.check()
+        os.kill(link.pid, signal.SIGKILL)
+        with pytest.raises(ServerLost, match="SIGKILL"):
+            eventually(lambda: link.check() is not None, "the death is found")
+        link.restart()
+        link.check()
+        os.kill(link.pid, signal.SIGSTOP)
+        with pytest.raises(ServerLost, match="frozen"):
+            eventually(lambda: link.check() is not None, "the stop is found")
+        link.restart()
+        assert [link.port_of(server), link.port_of(other)] == ports
+        for port in ports:
+            with connect(port) as connection:
+                assert exchange(connection, 10) >= 0.001

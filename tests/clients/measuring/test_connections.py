@@ -20,7 +20,6 @@ WANTED = 40
 
 @pytest.mark.parametrize("strategy", ["http.client", "requests", "aiohttp", "httpx", "pycurl"])
 def test_a_name_that_is_not_found_opens_no_connection(strategy):
-    """Its errors take nothing off the connections that others opened."""
     measured = measure(strategy, Workload(requests=2, warmup=0, timeout=20), "http://nowhere.invalid:9")
     assert measured.samples.errors == {"connect": 2}
     assert measured.outcome.connections_opened == 0
@@ -35,10 +34,7 @@ def leave_few_descriptors():
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux sets another process's limit")
-@pytest.mark.parametrize(
-    "strategy",
-    ["requests-session@threads", "aiohttp@workers", "urllib3@gevent"],
-)
+@pytest.mark.parametrize("strategy", ["requests-session@threads", "aiohttp@workers", "urllib3@gevent"])
 def test_a_process_out_of_descriptors_says_so_and_counts_what_it_opened(strategy):
     """Kind other:EMFILE, and no fault of the network; connections are those that the server accepted."""
     with counting_server(hold=0.1) as server:
@@ -46,21 +42,3 @@ def test_a_process_out_of_descriptors_says_so_and_counts_what_it_opened(strategy
         measured = measure(strategy, workload, server.url, on_start=leave_few_descriptors)
         assert set(measured.samples.errors) == {"other:EMFILE"}
         assert measured.outcome.connections_opened == server.accepted > 0
-
-
-def test_a_trial_may_open_as_many_files_as_the_system_permits():
-    """The soft limit is raised to the hard one, which a shell seldom does."""
-    limits = []
-
-    def note():
-        (trial,) = trial_processes()
-        limits.append(resource.prlimit(trial.pid, resource.RLIMIT_NOFILE))
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
-    try:
-        with counting_server() as server:
-            measure("http.client", Workload(requests=1, warmup=0), server.url, on_start=note)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert limits == [(hard, hard)]

@@ -36,7 +36,6 @@ def is_asleep(task: Path) -> bool:
     [(["sleep", "socket"], 0.0), (["lock", "sleep", "socket", "lock"], 0.5)],
 )
 def test_only_threads_that_wait_for_a_lock_count(waits, share):
-    """A thread that sleeps, or waits for a socket, leaves its core as well."""
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", THREADS, *waits], stdin=pipe, stdout=pipe) as process:
         try:
@@ -49,18 +48,6 @@ def test_only_threads_that_wait_for_a_lock_count(waits, share):
             assert found.share == share
         finally:
             process.kill()
-
-
-def test_a_system_that_shows_no_wait_channel_gives_no_evidence(tmp_path):
-    """All threads seem to run there, and no share of locks follows from it."""
-    for thread in ("1", "2", "3"):
-        task = tmp_path / "1" / "task" / thread
-        task.mkdir(parents=True)
-        (task / "wchan").write_text("0", encoding="ascii")
-    found = LockWaits(lambda: [1, 99], tmp_path)
-    found.look()
-    assert found.share is None
-    assert LockWaits(list).share is None
 
 
 def test_threads_without_more_work_are_not_looked_at(tmp_path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from clientlab.measuring.usage import Footprint, footprint
 
 KIB = 1024
@@ -27,31 +25,11 @@ def a_process(proc, pid: int, pss: int, rss: int, peak: int, log: int = 0) -> No
     (folder / "smaps").write_text(f"55-56 r-xp 0 08:01 3   /lib/libc.so\nRss:  7 kB\nPss:   5 kB\n{mapped}")
 
 
-@pytest.fixture
-def proc(tmp_path):
-    """A folder like /proc."""
-    a_process(tmp_path, os.getpid(), 1, 1, 1)
-    (tmp_path / "self").symlink_to(str(os.getpid()))
-    return tmp_path
-
-
-def test_shared_pages_count_once_and_the_log_does_not(proc):
+def test_shared_pages_count_once_and_the_log_does_not(tmp_path):
     """A peak is the kernel's peak of the resident set, less what of the resident set is others' share."""
+    proc = tmp_path
+    a_process(proc, os.getpid(), 1, 1, 1)
+    (proc / "self").symlink_to(str(os.getpid()))
     a_process(proc, 7, pss=2000, rss=9000, peak=9500, log=301)
     a_process(proc, 8, pss=1000, rss=9000, peak=8999)
     assert footprint([7, 8], {7, 8}, proc) == Footprint((2000 - 301 + 1000) * KIB, (2000 - 301 + 500 + 1000) * KIB)
-
-
-def test_a_process_that_has_ended_holds_nothing_unless_it_is_needed(proc):
-    """Without its memory, the sum would be too small, so it is unknown."""
-    a_process(proc, 7, pss=2000, rss=9000, peak=9000)
-    assert footprint([7, 8], {7}, proc) == Footprint(2000 * KIB, 2000 * KIB)
-    assert footprint([7, 8], {7, 8}, proc) is None
-
-
-def test_what_cannot_be_read_is_unknown(proc, tmp_path):
-    """No permission for one process, or a system that has no such files."""
-    a_process(proc, 7, pss=2000, rss=9000, peak=9000)
-    (proc / "8" / "smaps_rollup").mkdir(parents=True)  # an OSError, as a file without permission is: tests may be root
-    assert footprint([7, 8], {7}, proc) is None
-    assert footprint([7], (), tmp_path / "no-proc") is None

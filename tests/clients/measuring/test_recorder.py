@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 
 import numpy as np
 import pytest
@@ -14,9 +13,7 @@ from clientlab.executors.executor_interface import RequestNumbers
 from clientlab.measuring.connections import PeerAddress
 from clientlab.measuring.context import TrialContext
 from clientlab.measuring.recorder import CallerFactory
-from clientlab.measuring.recording import preallocate
 from clientlab.samples import log_reader
-from clientlab.samples.log import HEADER, RECORD_SIZE, RECORDS_FILE, process_notes
 from clientlab.workload.workload import Workload
 
 
@@ -118,7 +115,7 @@ EACH = pytest.mark.parametrize("client", ["Scripted", "AsyncScripted", "Stepped"
 def test_a_record_holds_number_times_size_and_status(client, context, tmp_path):
     """Request k has the k-th place; starts are in order and latencies within the whole."""
     send_all(context(client, path="/203", requests=5), RequestNumbers(5))
-    found = log_reader.read(tmp_path)
+    found = log_reader.read_measured(tmp_path)
     assert found.numbers.tolist() == [0, 1, 2, 3, 4]
     assert found.records["status"].tolist() == [203] * 5
     assert found.records["bytes"].tolist() == [12] * 5
@@ -128,40 +125,28 @@ def test_a_record_holds_number_times_size_and_status(client, context, tmp_path):
 
 @EACH
 @pytest.mark.parametrize(
-    ("word", "errors", "example"),
+    ("word", "kind", "example"),
     [
-        ("typo", {"other:TypeError": 3}, "TypeError: a mistake in the code"),
-        ("key", {"protocol": 3}, "KeyError: 'no such header'"),
-        ("404", {"status-4xx": 3}, "status 404"),
+        ("typo", "other:TypeError", "TypeError: a mistake in the code"),
+        ("key", "protocol", "KeyError: 'no such header'"),
+        ("404", "status-4xx", "status 404"),
+        ("body", "protocol", "Expecting value"),
     ],
 )
-def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, errors, example, context, tmp_path):
-    """A mistake in a client's code is an error with its type's name, never a success."""
-    send_all(context(client, path=f"/{word}", requests=3), RequestNumbers(3))
-    found = log_reader.read(tmp_path)
-    assert found.errors == errors
-    assert list(found.examples.values()) == [example]
-
-
-@EACH
-def test_an_answer_that_does_not_parse_is_an_error_where_parsing_is_asked_for(client, context, tmp_path):
-    """The workload says whether the body is parsed, inside the clock."""
-    send_all(context(client, path="/body", method="POST", body="not json", requests=2, parse=True), RequestNumbers(2))
-    assert log_reader.read(tmp_path).errors == {"protocol": 2}
-
-
-@EACH
-def test_the_payload_is_encoded_for_each_request_where_asked(client, context, tmp_path):
-    """Both ways the same bytes are sent."""
-    send_all(context(client, path="/body", payload_size=50, encode="each", requests=2), RequestNumbers(2))
-    assert log_reader.read(tmp_path).records["bytes"].tolist() == [len(json.dumps({"data": "x" * 50}))] * 2
+def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, kind, example, context, tmp_path):
+    """Also an answer that does not parse, where parsing is asked for."""
+    more = {"method": "POST", "body": "not json", "parse": True} if word == "body" else {}
+    send_all(context(client, path=f"/{word}", requests=3, **more), RequestNumbers(3))
+    found = log_reader.read_measured(tmp_path)
+    assert found.errors == {kind: 3}
+    (said,) = found.examples.values()
+    assert example in said
 
 
 @EACH
 def test_more_requests_than_expected_find_room(client, context, tmp_path):
-    """The log grows while it is written to."""
     send_all(context(client, path="/200", requests=3), RequestNumbers(5000))
-    assert log_reader.read(tmp_path).numbers.tolist() == list(range(5000))
+    assert log_reader.read_measured(tmp_path).numbers.tolist() == list(range(5000))
 
 
 @EACH
@@ -186,26 +171,3 @@ def test_no_python_object_is_kept_for_a_request(client, context):
 
     send_all(made, Noting(20_000))
     assert counts[1] - counts[0] < 50
-
-
-def test_warm_up_requests_are_told_apart_by_their_start(context, tmp_path):
-    """They have numbers below zero, and are left out of what began later."""
-    made = context(path="/200", requests=4, connections="warm", warmup=3)
-    caller = CallerFactory(made).open(1)
-    caller.send_all(RequestNumbers(made.warm_up, first=-made.warm_up))
-    middle = log_reader.read(tmp_path).records["start"].max() + 1e-9
-    caller.send_all(RequestNumbers(4))
-    caller.close()
-    assert log_reader.read(tmp_path).numbers.tolist() == [-3, -2, -1, 0, 1, 2, 3]
-    assert log_reader.read(tmp_path, middle).numbers.tolist() == [0, 1, 2, 3]
-
-
-def test_who_has_a_log_ready_is_a_sender_once_a_caller_is_opened(context, tmp_path):
-    """The parent of a pool has one as well, and sends nothing; a caller finds the log and needs no second one."""
-    made = context(path="/200", requests=3)
-    preallocate(made)
-    assert (tmp_path / RECORDS_FILE).stat().st_size == HEADER.size + 3 * RECORD_SIZE
-    assert process_notes(tmp_path) == []
-    send_all(made, RequestNumbers(3))
-    assert len(process_notes(tmp_path)) == 1
-    assert log_reader.read(tmp_path).numbers.tolist() == [0, 1, 2]

@@ -12,7 +12,6 @@ import pytest
 from clientlab.samples import log_reader
 from clientlab.samples.log import (
     ERROR_CODES,
-    HEADER,
     NOTE_SUFFIX,
     RECORD_SIZE,
     RECORDS_FILE,
@@ -52,12 +51,19 @@ def begin(log: SampleLog, number: int) -> None:
     write_record(log.buffer, log.base + number * RECORD_SIZE, 100.0 + number, 0.0, 0, 0, 0, 0)
 
 
+def new_numbers(follower: log_reader.LogFollower) -> list[int]:
+    """Return the numbers of the new records, each of which started 100 s after its number."""
+    records, numbers = follower.new_records()
+    assert (records["start"] - 100.0).tolist() == numbers.tolist()
+    return numbers.tolist()
+
+
 def test_every_finished_request_is_read_with_what_was_written(log, tmp_path):
     """In the order of their starts; requests in flight and places never used are left out."""
     for number, start in ((0, 5.0), (1, 3.0), (4, 4.0)):
         put(log, number, start=start, seconds=0.1 * number)
     begin(log, 2)
-    found = log_reader.read(tmp_path)
+    found = log_reader.read_measured(tmp_path)
     assert found.numbers.tolist() == [1, 4, 0]
     assert found.records["start"].tolist() == [3.0, 4.0, 5.0]
     assert found.records["seconds"].tolist() == [0.1, 0.4, 0.0]
@@ -75,42 +81,29 @@ def test_shards_share_the_log_and_each_has_every_third_record(tmp_path):
             made.write_late(own, 100.0 + own, 0.5, shard, 200, 0)
         made.close(0)
         (tmp_path / f"{os.getpid()}{NOTE_SUFFIX}").rename(tmp_path / f"{shard}{NOTE_SUFFIX}")
-    assert sorted(log_reader.read(tmp_path).numbers.tolist()) == list(range(-3, 9))
-    found = log_reader.read(tmp_path, 100.0)
+    found = log_reader.read_measured(tmp_path)
     assert sorted(found.numbers.tolist()) == list(range(9))
     assert found.records["bytes"].tolist() == [number % 3 for number in found.numbers]
     assert [note.shard for note in process_notes(tmp_path)] == [0, 1, 2]
 
 
-def test_the_librarys_own_seconds_are_read_beside_the_labs(log, tmp_path):
-    """In single precision, 0 where there are none; also where there is no room yet for the record."""
-    for number in (0, 40):
-        log.write_elapsed(number, 0.125)
-        put(log, number)
-    put(log, 1)
-    found = log_reader.read(tmp_path)
-    assert found.numbers.tolist() == [0, 1, 40]
-    assert found.records["elapsed"].tolist() == [0.125, 0.0, 0.125]
-    assert found.records["seconds"].tolist() == [0.25] * 3
-
-
-def test_what_began_before_the_trial_is_left_out_with_its_errors(log, tmp_path):
-    """The warm-up; a request that begins at the very moment belongs to the trial."""
-    put(log, 0, start=9.0, code=log.error_code("reset", "in the warm-up"))
-    put(log, 1, start=10.0)
-    found = log_reader.read(tmp_path, began=10.0)
-    assert found.numbers.tolist() == [1]
+def test_the_warm_up_is_left_out_with_its_errors(tmp_path):
+    log = SampleLog(tmp_path, -1, 3)
+    put(log, -1, code=log.error_code("reset", "in the warm-up"))
+    put(log, 0)
+    log.close(0)
+    found = log_reader.read_measured(tmp_path)
+    assert found.numbers.tolist() == [0]
     assert (found.errors, found.examples) == ({}, {})
 
 
 def test_errors_are_counted_by_kind_with_the_first_message_of_each(log, tmp_path):
-    """Known kinds and others, whatever their codes are."""
     reset = log.error_code("reset", "first")
     assert log.error_code("reset", "second") == reset == ERROR_CODES["reset"]
     strange, stranger = (log.error_code(kind, f"of {kind}") for kind in ("other:Strange", "other:Stranger"))
     for number, code in enumerate((reset, reset, strange, 0, stranger)):
         put(log, number, code=code)
-    found = log_reader.read(tmp_path)
+    found = log_reader.read_measured(tmp_path)
     assert found.errors == {"reset": 2, "other:Strange": 1, "other:Stranger": 1}
     assert found.examples == {
         "reset": "first", "other:Strange": "of other:Strange", "other:Stranger": "of other:Stranger",
@@ -119,11 +112,10 @@ def test_errors_are_counted_by_kind_with_the_first_message_of_each(log, tmp_path
 
 @pytest.mark.real
 def test_several_processes_write_one_log(log, tmp_path):
-    """Each request in its place, and a kind has one code for all."""
     put(log, 0)
     subprocess.run([sys.executable, "-c", ANOTHER_PROCESS, tmp_path], check=True, timeout=30)
     put(log, 1, code=log.error_code("other:Strange", "a later one"))
-    found = log_reader.read(tmp_path)
+    found = log_reader.read_measured(tmp_path)
     assert found.numbers.tolist() == [0, 1, 5, 40]
     assert found.errors == {"other:Strange": 2}
     assert found.examples == {"other:Strange": "from the other process"}
@@ -131,20 +123,11 @@ def test_several_processes_write_one_log(log, tmp_path):
 
 @pytest.mark.parametrize("content", [None, b"", b"something else" * 50])
 def test_a_folder_without_a_log_has_no_samples(content, tmp_path):
-    """Nothing there, nothing in it yet, or another file of that name."""
     if content is not None:
         (tmp_path / RECORDS_FILE).write_bytes(content)
-    found = log_reader.read(tmp_path)
+    found = log_reader.read_measured(tmp_path)
     assert (len(found.records), len(found.numbers), found.errors) == (0, 0, {})
-    assert len(log_reader.LogFollower(tmp_path).new_records().numbers) == 0
-
-
-def test_a_log_cut_short_in_a_record_keeps_the_whole_ones(log, tmp_path):
-    """As a full disk or a killed process may leave it."""
-    for number in range(3):
-        put(log, number)
-    os.truncate(tmp_path / RECORDS_FILE, HEADER.size + 2 * RECORD_SIZE + 5)
-    assert log_reader.read(tmp_path).numbers.tolist() == [0, 1]
+    assert new_numbers(log_reader.LogFollower(tmp_path)) == []
 
 
 def test_each_finished_request_is_counted_once_while_the_log_grows(log, tmp_path):
@@ -162,47 +145,18 @@ def test_each_finished_request_is_counted_once_while_the_log_grows(log, tmp_path
     assert counts == [0, 3, 3, 4, 5]
 
 
-def test_the_counter_counts_beyond_one_block(tmp_path):
-    """Ten thousand requests, one of them still in flight near the beginning."""
-    many, counter = 10_000, log_reader.FinishedCounter(tmp_path)
-    log = SampleLog(tmp_path, 0, many)
-    for number in range(many):
-        if number != 3:
-            put(log, number)
-    assert counter.count() == many - 1
-    put(log, 3)
-    assert counter.count() == many
-    log.close(0)
-
-
 def test_each_record_is_returned_once_whatever_the_order(tmp_path):
-    """Requests finish out of order, in distant parts of the log, over several blocks."""
-    log, follower = SampleLog(tmp_path, 0, 10_000), log_reader.LogFollower(tmp_path)
+    """Also one that the last look alone can find."""
+    log, follower = SampleLog(tmp_path, 0, 100_000), log_reader.LogFollower(tmp_path)
     numbers = list(range(10_000))
     random.Random(7).shuffle(numbers)
-    assert len(follower.new_records().records) == 0
-    seen = []
+    assert new_numbers(follower) == []
     for begin in range(0, 10_000, 1250):
         part = numbers[begin : begin + 1250]
         for number in part:
             put(log, number)
-        new = follower.new_records()
-        assert sorted(new.numbers.tolist()) == sorted(part)
-        assert (new.records["start"] - 100.0).tolist() == new.numbers.tolist()
-        seen += new.numbers.tolist()
-    assert sorted(seen) == list(range(10_000))
-    assert len(follower.new_records().numbers) == 0
-    log.close(0)
-
-
-def test_the_last_call_misses_nothing(tmp_path):
-    """A record far from all others may be returned late, but the last call returns it."""
-    log, follower = SampleLog(tmp_path, 0, 100_000), log_reader.LogFollower(tmp_path)
-    put(log, 0)
-    assert follower.new_records().numbers.tolist() == [0]
-    put(log, 77_777)
-    assert follower.new_records(last=True).numbers.tolist() == [77_777]
-    assert follower.new_records(last=True).numbers.tolist() == []
+        assert new_numbers(follower) == sorted(part)
+    assert new_numbers(follower) == []
     log.close(0)
 
 
@@ -211,8 +165,8 @@ def test_new_records_leave_out_the_warm_up_and_include_those_beyond_the_expected
     log, follower = SampleLog(tmp_path, -5, 15), log_reader.LogFollower(tmp_path)
     for number in range(-5, 10):
         put(log, number)
-    assert follower.new_records().numbers.tolist() == list(range(10))
+    assert new_numbers(follower) == list(range(10))
     for number in range(10, 9000):
-        log.write_late(number, 1.0, 0.25, 7, 200, 0)
-    assert follower.new_records().numbers.tolist() == list(range(10, 9000))
+        put(log, number)
+    assert new_numbers(follower) == list(range(10, 9000))
     log.close(0)

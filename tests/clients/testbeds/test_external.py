@@ -10,7 +10,6 @@ import pytest
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.errors import FieldError, LabError, ServerLost
 from clientlab.measuring.connections import PeerAddress
-from clientlab.testbeds import external
 from clientlab.testbeds.external import ExternalTarget, split_url
 from clientlab.workload.workload import Workload
 
@@ -22,14 +21,6 @@ def server():
     """A server that answers at once."""
     with counting_server() as running:
         yield running
-
-
-@pytest.fixture
-def dead_port():
-    """A port of loopback where nothing listens."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +42,6 @@ def test_a_url_is_taken_apart_into_server_and_path(rest, path, server):
      "http://[nonsense]/"],
 )  # fmt: skip
 def test_a_url_that_is_none_is_refused(url):
-    """And repeated as it was written."""
     with pytest.raises(FieldError, match=r"^url: ") as caught:
         split_url(url)
     assert repr(url) in str(caught.value)
@@ -62,19 +52,6 @@ def test_a_password_in_the_url_is_refused_and_not_repeated():
     with pytest.raises(LabError, match=r"^url: .*host:80") as caught:
         split_url("http://me:secret@host:80/")
     assert "secret" not in str(caught.value)
-
-
-def test_a_server_that_is_not_there_is_refused(dead_port):
-    """With where it was looked for."""
-    with pytest.raises(LabError, match=f"127.0.0.1:{dead_port}"):
-        ExternalTarget(f"http://127.0.0.1:{dead_port}/")
-
-
-@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b"])
-def test_a_name_that_is_not_found_is_refused(host):
-    """Also one that can't be a name at all."""
-    with pytest.raises(LabError, match=f"^url: .*{host}"):
-        ExternalTarget(f"http://{host}:8000/")
 
 
 @pytest.mark.parametrize("address", ["93.184.215.14", "::ffff:1.1.1.1"])
@@ -95,21 +72,11 @@ def test_load_goes_to_the_internet_only_where_that_is_permitted(address, monkeyp
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has more than one address of loopback")
 def test_an_address_of_the_name_that_refuses_is_noted(server, monkeypatch):
     """As localhost, where ::1 refuses and 127.0.0.1 answers: attempts at the first open no connection."""
-    both = [
-        (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, server.port)) for address in ("127.0.0.2", "127.0.0.1")
-    ]
-    monkeypatch.setattr(external.socket, "getaddrinfo", lambda *_args, **_words: both)
-    assert ExternalTarget(f"http://localhost:{server.port}/").address("", "") == PeerAddress(
-        server.port, ("127.0.0.2",)
-    )
-
-
-def test_a_server_that_answers_well_passes_the_probe(server):
-    """One request, as the workload has it."""
-    testbed = ExternalTarget(server.url)
-    testbed.probe(Workload(path="/x/{k}", method="POST", body="hello"))
-    (seen,) = server.seen
-    assert (seen.method, seen.target, seen.body) == ("POST", "/x/0", b"hello")
+    peers = [(address, server.port) for address in ("127.0.0.2", "127.0.0.1")]
+    both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", peer) for peer in peers]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    target = ExternalTarget(f"http://localhost:{server.port}/")
+    assert target.address("", "") == PeerAddress(server.port, ("127.0.0.2",))
 
 
 @pytest.mark.parametrize("answer", [ok(status="404 Not Found"), None, b"SSH-2.0-OpenSSH_9.2\r\n"])
@@ -136,8 +103,7 @@ def test_a_foreign_server_is_sound_while_it_answers_anything():
 
 def test_a_foreign_server_that_did_not_answer_is_asked_before_the_next_trial(server):
     """No trial begins until it answers; one that always answered is not asked."""
-    target = ExternalTarget(server.url)
-    target.serve("any")
+    ExternalTarget(server.url).serve("any")
     assert server.seen == []
     answers = iter([None, None])
     with counting_server(lambda _: next(answers, ok())) as failing:
