@@ -50,7 +50,7 @@ ClaimVerdict = Literal["supported", "contradicted", "inconclusive"]
 
 @dataclass(frozen=True)
 class Decision:
-    """What an interval says about an arm.
+    """Whether an interval shows a difference.
 
     `rounds`: about how many in all would decide it; None if it is decided, or would take too many rounds.
     """

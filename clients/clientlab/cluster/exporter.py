@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 from clientlab.cluster import run_metrics
 from clientlab.errors import LabError
 from clientlab.judging.judgement import find_judged
+from clientlab.printable import printable
 from clientlab.results.document import Run
 from clientlab.results.store import Store
 from clientlab.running.due import due_trials
@@ -55,8 +56,8 @@ class StoredRuns:
                 families = run_metrics.families()
                 for run in finished:
                     run_metrics.fill(families, run)
-                self._finished, self._finished_text = finished, generate_latest(_Families(families.values()))
-            return self._finished_text + generate_latest(_Families([*present.values(), schedule]))
+                self._finished, self._finished_text = finished, _text_of(families.values())
+            return self._finished_text + _text_of([*present.values(), schedule])
 
     def _find(self, name: str) -> Run | None:
         """Return the run, from memory if its file has not changed; None if it cannot be read."""
@@ -82,6 +83,11 @@ class _Families(Collector):
 
     def collect(self) -> list[Metric]:
         return self._families
+
+
+def _text_of(families: Iterable[Metric]) -> bytes:
+    """Return metrics in Prometheus' text format, without the control characters that names in a run file may hold."""
+    return printable(generate_latest(_Families(families)).decode()).encode()
 
 
 class _Handler(BaseHTTPRequestHandler):
