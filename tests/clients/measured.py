@@ -1,4 +1,4 @@
-"""Running single trials for tests: the same call that a run makes, without its file."""
+"""Single trials for tests: measured as in a run, without its file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from clientlab import strategies
-from clientlab.measuring import measurement
-from clientlab.measuring.connections import PeerAddress
-from clientlab.measuring.context import TrialContext
-from clientlab.measuring.outcome import Measurement
-from clientlab.strategies import plugins
+from clientlab import plugins, strategies
+from clientlab.trial import measurement
+from clientlab.trial.context import PeerAddress, TrialContext
+from clientlab.trial.measurement import Measurement
 from clientlab.workload.workload import Workload
 
 
@@ -26,28 +24,28 @@ class Measured(Measurement):
         return sorted(self.samples.numbers.tolist())
 
 
-def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None = None, **callbacks) -> Measured:
-    """One trial of a strategy against the server at `url`. `callbacks` as of `measurement.measure`."""
+def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None = None, **options) -> Measured:
+    """Measure one trial against the server at `url`. `options`: as of `measurement.measure_by_steps`."""
     plugins.admit([strategy])
     with tempfile.TemporaryDirectory() as folder:
         context = TrialContext(
             strategies.find(strategy), workload, url, folder, PeerAddress(urlsplit(url).port), ca_file
         )
-        return Measured(**vars(measurement.measure(context, **callbacks)))
+        return Measured(**vars(measurement.measure(context, **options)))
 
 
 def trial_processes():
-    """The processes of trials that this one has started: other tests' servers may be running as well."""
+    """Return the processes of trials that this process has started."""
     found = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if "clientlab.measuring.trial_process" in child.cmdline():
+            if "clientlab.trial.process" in child.cmdline():
                 found.append(child)
     return found
 
 
 def is_alive(process):
-    """Whether it runs or is stopped: one that nobody has waited for is not."""
+    """Return whether the process runs or is stopped. A zombie is not alive."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False

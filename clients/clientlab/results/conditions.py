@@ -1,23 +1,19 @@
-"""The conditions of `--find-max`: figures of a trial, and what each must stay below."""
+"""Conditions of `--find-max`: figures of a trial, each with the value that it must stay below."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from clientlab.analysis.latencies import FEWEST_REQUESTS
-from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import FIGURES
+from clientlab.results.figures import FIGURES, Figure
+from clientlab.statistics.histogram import FEWEST_REQUESTS
 from clientlab.units import WRITTEN, wanted
-from clientlab.workload.written import Written
+from clientlab.workload.values import Written
 
 _CONDITION = re.compile(r"(\w+)\s*<\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)")
 
 FIRST_RATE = 100.0
-"""Requests per second: about the rate that a search tries first."""
-
-_FEWEST = 20
-"""With fewer requests in a trial, one late request decides whether it holds its rate."""
+"""Requests per second. A search tries about this rate first."""
 
 _USABLE = {
     name: figure
@@ -25,19 +21,19 @@ _USABLE = {
     if figure.less_is_better and not figure.scheduled and not figure.total and not figure.needs
     for name in (figure.key, figure.name)
 }
-"""Key and full name of the figures that can be a condition."""
+"""Key or full name → figure that can be a condition."""
 
 
 @dataclass(frozen=True)
 class Conditions(Written):
-    """Conditions that all have to hold: ``p99<250ms,errors<0.1%``. `limits`: in the units of the figures."""
+    """Conditions that must all hold: ``p99<250ms,errors<0.1%``. `limits` are in the units of the figures."""
 
     text: str
     limits: tuple[tuple[Figure, float], ...]
 
     @classmethod
     def parse(cls, text: str) -> Conditions:
-        """Return the conditions of a text. Raise ValueError for anything else."""
+        """Parse conditions. Raise ValueError that says what to write."""
         limits = []
         for part in text.split(","):
             match = _CONDITION.fullmatch(part.strip())
@@ -58,5 +54,6 @@ class Conditions(Written):
 
     @property
     def fewest_requests(self) -> int:
-        """The number of requests with which a trial has every figure of the conditions."""
-        return max([_FEWEST, *(FEWEST_REQUESTS.get(figure.key, 0) for figure, _ in self.limits)])
+        """The smallest number of requests with which a trial has every figure of the conditions."""
+        # With fewer than 20, a single late one would decide.
+        return max([20, *(FEWEST_REQUESTS.get(figure.key, 0) for figure, _ in self.limits)])

@@ -1,4 +1,4 @@
-"""The run document: what one execution of an experiment measured, and its failed trials.
+"""The run document: what one execution of an experiment planned and measured, and what was judged from it.
 
 `report`, `compare` and `claims` read nothing else.
 """
@@ -13,14 +13,12 @@ from pydantic import NonNegativeInt as Count
 from pydantic import PositiveFloat as Positive
 from pydantic import model_validator
 
-from clientlab.results.plan import AxisValue, Names, Plan, Texts
-from clientlab.results.target import Target
-from clientlab.results.trial import PlannedTrial, Time, Trial
+from clientlab.results.plan import AxisValue, Names, Plan, Target, Texts
+from clientlab.trial.result import Placement, Time, Trial
 from clientlab.validation import DocumentPart
 
 FORMAT: Literal[1] = 1
-"""The format of run files. A change that older files do not fit raises it, and converts them in `store.read_run`."""
-
+"""The format of run files. Raise it with a change that older files do not fit, and convert those in `read_run`."""
 
 RoundsEnded = Literal["planned", "precision", "time-budget", "decided", "budget"]
 
@@ -36,13 +34,13 @@ class ClaimResult(DocumentPart):
     control: bool
     published: str | None
     verdict: Literal["supported", "contradicted", "inconclusive"]
-    # b over a, of the figure or its spread; optimum: better end over the least; narrower: of ratios
+    # of b to a, in the figure or in its spread; optimum: of the better end to the least; narrower: of two ratios
     ratio: NotNegative | None = None
     interval: tuple[NotNegative, NotNegative] | None = None  # 95 %, from rounds
     band: tuple[Positive, Positive] | None = None
-    best: AxisValue | None = None  # value of the axis with the least figure
-    knee: AxisValue | None = None  # first value of the axis within 5 % of the least figure; None if it may be any value
-    knee_between: tuple[AxisValue, AxisValue] | None = None  # 95 % interval of the knee: first and last value
+    best: AxisValue | None = None  # the value of the axis with the least figure
+    knee: AxisValue | None = None  # the first value within 5 % of the least figure; None if it may be any value
+    knee_between: tuple[AxisValue, AxisValue] | None = None  # the first and the last value that may be the knee (95 %)
     rounds: Count
     measured: str  # what was found, in a sentence
     settles: str | None = None  # what would settle an inconclusive claim
@@ -50,30 +48,14 @@ class ClaimResult(DocumentPart):
 
 
 class Environment(DocumentPart):
-    """A Python with its packages, in which trials ran instead of in the lab's own."""
+    """A Python with its packages, in which trials ran instead of the lab's own."""
 
     folder: str
     python: str
     python_build: str  # GIL, compiler, optimisation, PGO, LTO
     openssl: str | None  # of Python's module ssl; None without the module
-    packages: Texts  # every installed distribution to its version
-    compiled: Texts  # libraries compiled into its packages, such as libcurl
-
-
-class Placement(DocumentPart):
-    """The CPUs that each part of the testbed may use, as the kernel numbers them."""
-
-    client: list[Count]
-    upstream: list[Count]
-    proxy: list[Count] = []  # empty: the run has no proxy
-
-    def __str__(self) -> str:
-        """Return a phrase: ``client on CPU 1, upstream and proxy on CPU 0``."""
-        parts: dict[str, list[str]] = {}
-        for name, cpus in self:
-            if cpus:
-                parts.setdefault(", ".join(map(str, cpus)), []).append(name)
-        return ", ".join(f"{' and '.join(names)} on CPU {cpus}" for cpus, names in parts.items())
+    packages: Texts  # all installed distributions with their versions
+    compiled: Texts  # libraries compiled into packages, like libcurl
 
 
 class Surroundings(DocumentPart):
@@ -85,25 +67,25 @@ class Surroundings(DocumentPart):
     architecture: str
     cpu_model: str
     cpu_count: Count
-    cpu_usable: NotNegative  # by affinity and by the least quota of the control groups
+    cpu_usable: NotNegative  # by affinity and by the quotas of the control groups
     memory_bytes: Count
     memory_limit_bytes: Count | None
-    open_files_limit: int  # the hard limit, which each process raises its own to; -1: none
-    load_average: NotNegative  # over the minute before the run
+    open_files_limit: int  # the hard limit, to which each process raises its own; -1: no limit
+    load_average: NotNegative  # in the minute before the run
     python: str
     libraries: Texts
-    programs: Texts  # servers and their settings
+    programs: Texts  # servers with their settings, and external clients
     clock: str  # implementation and resolution
-    dependencies: Texts  # versions of what the measured libraries require
-    compiled: Texts  # libraries compiled into the measured ones, such as libcurl
+    dependencies: Texts  # what the measured libraries require
+    compiled: Texts  # libraries compiled into the measured ones, like libcurl
     openssl: str | None = None  # of Python's module ssl
     python_build: str | None = None  # GIL, compiler, optimisation, PGO, LTO
     cpu_governor: str | None = None  # of the cores' frequency
     smt: bool | None = None  # whether two threads share a core
     virtualization: str | None = None  # virtual machine, container, or none
-    lab_commit: str | None = None  # of the lab's clone, and whether code was changed
+    lab_commit: str | None = None  # of the lab's clone, and whether its code was changed
     environments: dict[str, Environment] | None = None  # by name; None: all trials ran in the lab's own Python
-    placement: Placement | None = None  # None: no part was pinned to CPUs
+    placement: Placement | None = None  # None: nothing was pinned to CPUs
 
 
 class Caution(DocumentPart):
@@ -112,21 +94,16 @@ class Caution(DocumentPart):
     kind: str
     text: str
     advice: str
-    arms: Names = []  # arms whose trials it doubts; empty: it is about the whole run
-    figures: Names = []  # keys of the figures that it doubts; empty: all of them
+    arms: Names = []  # the arms in doubt; empty: it is about the whole run
+    figures: Names = []  # keys of the figures in doubt; empty: all
 
 
 class Resumption(DocumentPart):
-    """A run that had stopped went on."""
+    """The moment at which a run that had stopped went on."""
 
     at: Time
-    trials: Count  # those that the run had then
-    differences: Names  # how the surroundings differed from those of the beginning
-
-
-def list_of(trial: PlannedTrial) -> Literal["probes", "trials"]:
-    """Return the list of a run that holds such a trial."""
-    return "trials" if trial.search_rate is None else "probes"
+    trials: Count  # that the run already had
+    differences: Names  # between the surroundings then and at the beginning
 
 
 class Run(DocumentPart):
@@ -136,65 +113,68 @@ class Run(DocumentPart):
     run: str  # the run's name, which is that of its folder
     clientlab: str  # version
     created: Time
-    # interrupted: its process is gone; never in a file, which then has running
+    # interrupted: a run that its file calls running, but whose process is gone
     status: Literal["running", "interrupted", "done", "incomplete"]
     experiment: Plan
-    target: Target | None = None  # what is measured; None: unknown, and the run cannot go on
+    target: Target | None = None  # what is measured; None: unknown, so the run cannot be resumed
     surroundings: Surroundings
-    # what ended the rounds
-    rounds_ended: RoundsEnded | None = None
-    decided: dict[str, Count] = {}  # arm to the round after which all its comparisons were decided
-    resumed: list[Resumption] = []  # when the run went on after it had stopped
+    rounds_ended: RoundsEnded | None = None  # why there were no further rounds
+    decided: dict[str, Count] = {}  # arms with the round after which all their comparisons were decided
+    resumed: list[Resumption] = []
     cautions: list[Caution] = []
     claims: list[ClaimResult] = []
-    probes: list[Trial] = []  # trials of a search for the highest rate, each at a rate that followed from the others
+    probes: list[Trial] = []  # trials of searches for the highest rate, each at a rate that followed from those before
     trials: list[Trial] = []
 
     @model_validator(mode="after")
-    def _names_what_it_has(self) -> Self:
-        """Raise ValueError if a trial names an arm, or an arm a workload, that the experiment does not have."""
+    def _check_names(self) -> Self:
         arms = {(arm.name, arm.workload) for arm in self.experiment.arms}
-        if lost := next((name for name, workload in arms if workload not in self.experiment.workloads), None):
-            raise ValueError(f"arm {lost!r} names a workload that the experiment does not have")
-        if stray := next((trial for trial in self.every_trial if (trial.arm, trial.workload) not in arms), None):
-            raise ValueError(f"trial {stray.order} names an arm that the experiment does not have, {stray.arm!r}")
+        for name, workload in arms:
+            if workload not in self.experiment.workloads:
+                raise ValueError(f"arm {name!r} names workload {workload!r}, which the experiment does not have")
+        for planned in (trial.planned for trial in self.every_trial):
+            if (planned.arm, planned.workload) not in arms:
+                raise ValueError(f"trial {planned.order} names arm {planned.arm!r}, which the experiment does not have")
         return self
 
     @property
     def every_trial(self) -> list[Trial]:
-        """The probes and the trials, not in the order in which they were measured."""
+        """The probes and then the trials, which is not the order in which they were measured."""
         return [*self.probes, *self.trials]
 
     @cached_property
     def _index(self) -> list[tuple[list[Trial], dict[str, list[Trial]]]]:
-        """At most one list of trials, and the same by arm. A copy of the run shares it, and may have other trials."""
+        """The list of trials, and the same trials by arm; or nothing. A copy with other trials shares this list."""
         return []
 
     def trials_of(self, arm: str) -> list[Trial]:
-        """Return the trials of an arm, in their order. Reports need them arm by arm, without reading all for each."""
+        """Return the trials of an arm, in their order. The index makes this fast for runs with many arms."""
         if not self._index or self._index[0][0] is not self.trials:
             by_arm: dict[str, list[Trial]] = {}
             for trial in self.trials:
-                by_arm.setdefault(trial.arm, []).append(trial)
+                by_arm.setdefault(trial.planned.arm, []).append(trial)
             self._index[:] = [(self.trials, by_arm)]
         return self._index[0][1].get(arm, [])
 
+    def finished_trials_of(self, arm: str) -> list[Trial]:
+        """Return the finished trials of an arm, in their order."""
+        return [trial for trial in self.trials_of(arm) if trial.status == "done"]
+
     @property
     def measured(self) -> int:
-        """Trials so far, of every kind: the place of the next one in the run."""
+        """The number of trials and probes so far, which is the place of the next one in the run."""
         return len(self.probes) + len(self.trials)
 
     def with_trial(self, trial: Trial) -> Self:
-        """Return the run with one more trial, in the list of its kind."""
-        field = list_of(trial)
+        """Return the run with one more trial or probe."""
+        field = "trials" if trial.planned.search_rate is None else "probes"
         return self.model_copy(update={field: [*getattr(self, field), trial]})
 
 
 def failed_for_good(run: Run, arm: str | None = None) -> list[Trial]:
-    """Return the failed and lost trials, of all arms or of one, unless their arm succeeded later in the same round."""
-    good = {(trial.arm, trial.round) for trial in run.trials if trial.status == "done"}
+    """Return the failed and lost trials of one arm or all, unless their arm succeeded later in the same round."""
+    trials = run.trials if arm is None else run.trials_of(arm)
+    done = {(trial.planned.arm, trial.planned.round) for trial in trials if trial.status == "done"}
     return [
-        trial
-        for trial in run.trials
-        if trial.status != "done" and arm in (None, trial.arm) and (trial.arm, trial.round) not in good
+        trial for trial in trials if trial.status != "done" and (trial.planned.arm, trial.planned.round) not in done
     ]

@@ -1,55 +1,175 @@
-"""The list of figures: each is defined once, and read by tables, charts, metrics and claims.
+"""Figures: the numbers of one finished trial, each defined once and read by tables, charts, metrics and claims.
 
-A figure is a number of one finished trial. A new one is an entry of `FIGURES`, and what measures it.
+A new figure is an entry of `FIGURES`, and the code that measures it. A figure can be a lower bound ("≥ 300 ms"): a
+quantile that falls on a failed request is one, because nobody knows how long its answer would have taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from statistics import mean, median
+from typing import Any, Literal, TypeVar
 
+from clientlab import units
 from clientlab.errors import FieldError
-from clientlab.results.figure_definition import FASTER, FEWER, LESS, MORE, RESOLUTION, Column, Direction, Figure, Metric
-from clientlab.results.trial import OpenLoad, Quantiles, Trial, quantile_of
+from clientlab.statistics.histogram import BoundedValue, median_of
+from clientlab.trial.result import OpenLoad, Outcome, Quantiles, Trial
+from clientlab.units import Unit
+from clientlab.workload.values import Link
+from clientlab.workload.workload import Workload
+
+_Value = TypeVar("_Value")
+
+When = Literal["always", "known", "large bodies", "durations"]
+"""Show a column always, if a trial has the figure, if bodies have 1 MiB or more, or if numbers of requests differ."""
 
 
-def _quantile(of: Callable[[Trial], Quantiles | None], name: str, **shown: Any) -> dict[str, Any]:
-    """Return the fields of a figure that is one of a trial's quantiles."""
+@dataclass(frozen=True)
+class Direction:
+    """Which way is good, and the words for a change for the better and for the worse."""
+
+    better: str
+    worse: str
+    less_is_better: bool = True
+
+
+_FASTER = Direction("faster", "slower")
+_FASTER_IF_MORE = Direction("faster", "slower", less_is_better=False)
+_LESS = Direction("less", "more")
+_FEWER = Direction("fewer", "more")
+_MORE = Direction("more", "fewer", less_is_better=False)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a run's table."""
+
+    heading: str
+    when: When = "always"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The gauge ``clientlab_run_NAME``. `quantile`: the value of its label of that name, if it has one."""
+
+    name: str
+    quantile: str | None = None
+
+    @property
+    def name_at_least(self) -> str:
+        """The name of the gauge for lower bounds, which must not look like values: ``latency_at_least_seconds``."""
+        stem, _, unit = self.name.rpartition("_")
+        return f"{stem}_at_least_{unit}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a trial."""
+
+    key: str  # short name, for thresholds and comparisons
+    name: str  # full name with its unit, for CSV and claims; users may write either name
+    label: str
+    description: str
+    unit: Unit
+    of: Callable[[Trial], float | None]  # in `unit`; None if the trial does not have it
+    direction: Direction
+    resolution: float = 0.0  # the smallest relative difference that can be measured
+    column: Column | None = None
+    metric: Metric | None = None
+    cost: bool = False  # the HTML report draws it beside time, as a resource
+    compared: bool = False  # `clientlab compare` always shows it
+    claimable: bool = True  # a claim may compare it
+    total: bool = False  # it grows with the number of requests
+    needs: Literal["elapsed", "delay"] | None = None  # the field of the workload without which it is unknown
+    of_failed: bool = False  # failed trials that sent all their requests count too, and rounds are averaged
+    scheduled: bool = False  # the schedule of an open load decides it, so arms cannot be compared by it there
+    before_send: bool = False  # it ends when a request is sent, so it never holds the wait for a connection
+    bounded: Callable[[Trial], bool] | None = None  # whether a trial has only a lower bound; None: never
+
+    @property
+    def less_is_better(self) -> bool:
+        return self.direction.less_is_better
+
+    @property
+    def title(self) -> str:
+        return self.label[0].upper() + self.label[1:]
+
+    def is_known(self, workload: Workload, link: Link | None) -> bool:
+        """Return whether trials of the workload have what the figure needs. A link takes the place of a delay."""
+        linked = self.needs == "delay" and link is not None
+        return self.needs is None or linked or bool(getattr(workload, self.needs))
+
+    def values(self, trials: Iterable[Trial]) -> list[float]:
+        """Return the figure of each finished trial that has it, in their order. See `of_failed` for failed trials."""
+        return [value for _, value in self._known(trials)]
+
+    def over_rounds(self, trials: Iterable[Trial]) -> float | None:
+        """Return the median over the trials, or the mean of a figure `of_failed`. None if no trial has it."""
+        values = self.values(trials)
+        if not values:
+            return None
+        return mean(values) if self.of_failed else float(median(values))
+
+    def is_bound(self, trials: Iterable[Trial]) -> bool:
+        """Return whether `over_rounds` is only a lower bound: it would be larger if the trials' bounds were."""
+        if self.bounded is None:
+            return False
+        known = [BoundedValue(value, self.bounded(trial)) for trial, value in self._known(trials)]
+        return bool(known) and median_of(known).at_least
+
+    def has_bounds(self, trials: Iterable[Trial]) -> bool:
+        """Return whether the figure of any trial is only a lower bound."""
+        return self.bounded is not None and any(self.bounded(trial) for trial, _ in self._known(trials))
+
+    def text(self, value: float | None, *, at_least: bool = False) -> str:
+        """Return the value as reports show it: "≥ 300 ms" for a lower bound."""
+        return units.of_unit(value, self.unit, at_least=at_least)
+
+    def _known(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, float]]:
+        for trial in trials:
+            if trial.status == "done" or (self.of_failed and trial.figures.requests and not trial.partial):
+                value = self.of(trial)
+                if value is not None:
+                    yield trial, float(value)
+
+
+def _quantile(quantiles: Callable[[Trial], Quantiles | None], name: str, **others: Any) -> dict[str, Any]:
+    """Return the fields of a figure that is one of a trial's quantiles, with `others` of its fields."""
     return {
         "unit": "seconds",
-        "of": lambda trial: quantile_of(of(trial), name),
-        "bounded": lambda trial: name in trial.bounds(of(trial)),
-        "direction": FASTER,
-        "resolution": RESOLUTION,
-    } | shown
+        "of": lambda trial: getattr(quantiles(trial), name, None),
+        "bounded": lambda trial: name in getattr(quantiles(trial), "at_least", ()),
+        "direction": _FASTER,
+        "resolution": 1e-3,  # reports show three significant digits
+    } | others
 
 
-def _latency(key: str, label: str, more: str = "", **shown: Any) -> Figure:
-    """Return the figure of a quantile of latency."""
-    quantile = _quantile(lambda trial: trial.latency_seconds, key, **shown)
-    return Figure(key, f"latency_{key}_seconds", label, label + more, **quantile)
+def _latency(key: str, label: str, condition: str = "", **others: Any) -> Figure:
+    fields = _quantile(lambda trial: trial.figures.latency_seconds, key, **others)
+    return Figure(key, f"latency_{key}_seconds", label, label + condition, **fields)
 
 
-def _sent(trial: Trial) -> Quantiles | None:
-    return None if trial.open_load is None else trial.open_load.sent_seconds
+def _read_load(value_of: Callable[[OpenLoad], _Value]) -> Callable[[Trial], _Value | None]:
+    return lambda trial: None if trial.figures.open_load is None else value_of(trial.figures.open_load)
 
 
-def _late(trial: Trial) -> Quantiles | None:
-    return None if trial.open_load is None else trial.open_load.lateness_seconds
+def _read_usage(value_of: Callable[[Outcome], float | None]) -> Callable[[Trial], float | None]:
+    return lambda trial: None if trial.measured is None else value_of(trial.measured)
 
 
-def _load(of: Callable[[OpenLoad], float]) -> Callable[[Trial], float | None]:
-    return lambda trial: None if trial.open_load is None else of(trial.open_load)
+_sent = _read_load(lambda load: load.sent_seconds)
+_late = _read_load(lambda load: load.lateness_seconds)
 
 
-def _dropped(trial: Trial) -> float | None:
-    return None if trial.open_load is None or not trial.requests else trial.open_load.dropped / trial.requests
+def _dropped_share(trial: Trial) -> float | None:
+    load, requests = trial.figures.open_load, trial.figures.requests
+    return None if load is None or not requests else load.dropped / requests
 
 
 OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
     Figure("sent_p50", "latency_from_send_p50_seconds", "median latency from the real start",
-           "open load: median latency from the moment of sending",
-           **_quantile(_sent, "p50")),
+           "open load: median latency from the moment of sending", **_quantile(_sent, "p50")),
     Figure("sent_p99", "latency_from_send_p99_seconds", "99th percentile of latency from the real start",
            "open load: 99th percentile of latency from the moment of sending",
            **_quantile(_sent, "p99", column=Column("p99 sent", "known"))),
@@ -63,61 +183,68 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
                        before_send=True)),
     Figure("planned_rate", "planned_requests_per_second", "planned rate",
            "open load: planned requests per second of the schedule",
-           "per-second", _load(lambda load: load.planned_per_second), MORE, column=Column("planned/s", "known"),
+           "per-second", _read_load(lambda load: load.planned_per_second), _MORE, column=Column("planned/s", "known"),
            metric=Metric("planned_requests_per_second"), claimable=False),
     Figure("achieved_rate", "achieved_requests_per_second", "achieved rate",
            "open load: requests sent per second, until the schedule ended or the last one was sent",
-           "per-second", _load(lambda load: load.achieved_per_second), MORE, column=Column("achieved/s", "known"),
+           "per-second", _read_load(lambda load: load.achieved_per_second), _MORE, column=Column("achieved/s", "known"),
            metric=Metric("achieved_requests_per_second")),
     Figure("backlog", "backlog_requests", "largest backlog",
            "open load: the most requests that were due at once, and neither sent nor dropped",
-           "count", _load(lambda load: load.most_backlog), FEWER, column=Column("backlog", "known"),
+           "count", _read_load(lambda load: load.most_backlog), _FEWER, column=Column("backlog", "known"),
            metric=Metric("backlog_requests")),
     Figure("dropped", "dropped_share", "share of dropped requests",
            "open load: share of requests that were too late to send",
-           "share", _dropped, FEWER, column=Column("dropped", "known"), metric=Metric("dropped_share"),
+           "share", _dropped_share, _FEWER, column=Column("dropped", "known"), metric=Metric("dropped_share"),
            claimable=False),
 )  # fmt: skip
 
 
-def _succeeded(trial: Trial) -> int:
-    return trial.requests - sum(trial.errors.values())
-
-
 def _seconds_at_rate(trial: Trial) -> float:
-    """Return the seconds that the requests of a trial take at its rate: its wall time, unless it has a tail."""
-    if trial.tail_seconds is None or not trial.requests_per_second:
-        return trial.wall_seconds or 0.0
-    return _succeeded(trial) / trial.requests_per_second
+    """Return how long the trial's successful requests take at its rate: the wall time, unless there is a tail."""
+    figures = trial.figures
+    if figures.tail_seconds is None or not figures.requests_per_second:
+        return figures.wall_seconds or 0.0
+    return figures.succeeded / figures.requests_per_second
 
 
 def _seconds_per_request(trial: Trial) -> float | None:
-    return _seconds_at_rate(trial) / _succeeded(trial) if _succeeded(trial) > 0 and trial.wall_seconds else None
+    figures = trial.figures
+    return _seconds_at_rate(trial) / figures.succeeded if figures.succeeded > 0 and figures.wall_seconds else None
 
 
 def _cpu_per_request(trial: Trial) -> float | None:
-    """For a successful request, as in throughput: requests that fail fast must not make the others look cheap."""
-    return None if trial.cpu_seconds is None or _succeeded(trial) <= 0 else trial.cpu_seconds / _succeeded(trial)
+    """Return the CPU time per successful request: requests that fail fast must not make the others look cheap."""
+    succeeded = trial.figures.succeeded
+    return None if trial.measured is None or succeeded <= 0 else trial.measured.cpu_seconds / succeeded
 
 
 def _cpu_wait(trial: Trial) -> float | None:
-    delay = None if trial.noise is None else trial.noise.run_delay_seconds
-    return None if delay is None or not trial.requests else delay / trial.requests
+    found = None if trial.measured is None else trial.measured.disturbance
+    delay = None if found is None else found.run_delay_seconds
+    return None if delay is None or not trial.figures.requests else delay / trial.figures.requests
 
 
 def _received(trial: Trial) -> float | None:
-    if trial.bytes_received is None or not trial.wall_seconds:
+    if trial.figures.bytes_received is None or not trial.figures.wall_seconds:
         return None
-    return trial.bytes_received / _seconds_at_rate(trial)
+    return trial.figures.bytes_received / _seconds_at_rate(trial)
 
 
-def _above_idle(trial: Trial) -> float | None:
-    if trial.peak_pss_bytes is None or trial.idle_pss_bytes is None:
+def _failed_share(trial: Trial) -> float | None:
+    return trial.figures.failed / trial.figures.requests if trial.figures.requests else None
+
+
+def _reuse(trial: Trial) -> float | None:
+    opened = None if trial.measured is None else trial.measured.connections_opened
+    return trial.figures.requests / opened if opened else None
+
+
+def _above_idle(outcome: Outcome) -> float | None:
+    if outcome.peak_pss_bytes is None or outcome.idle_pss_bytes is None:
         return None
-    return max(0, trial.peak_pss_bytes - trial.idle_pss_bytes)
+    return max(0, outcome.peak_pss_bytes - outcome.idle_pss_bytes)
 
-
-_FASTER_IF_MORE = Direction("faster", "slower", less_is_better=False)
 
 HIGHEST_RATE = Figure(
     "highest_rate", "highest_requests_per_second", "highest rate",
@@ -129,23 +256,24 @@ HIGHEST_RATE = Figure(
 FIGURES: tuple[Figure, ...] = (
     HIGHEST_RATE,
     Figure("wall", "wall_seconds", "wall time", "time from the start of the first request to the end of the last",
-           "seconds", lambda trial: trial.wall_seconds, FASTER, column=Column("wall"), metric=Metric("wall_seconds"),
+           "seconds", lambda trial: trial.figures.wall_seconds, _FASTER,
+           column=Column("wall"), metric=Metric("wall_seconds"),
            compared=True, total=True, scheduled=True),
     Figure("throughput", "requests_per_second", "requests per second",
            "successful requests per second, without the tail",
-           "per-second", lambda trial: trial.requests_per_second, _FASTER_IF_MORE, column=Column("req/s"),
+           "per-second", lambda trial: trial.figures.requests_per_second, _FASTER_IF_MORE, column=Column("req/s"),
            metric=Metric("requests_per_second"), compared=True, scheduled=True),
     Figure("time_per_request", "seconds_per_request", "time per request",
            "inverse of requests per second; ranks the arms of a closed load",
-           "seconds", _seconds_per_request, FASTER, scheduled=True),
+           "seconds", _seconds_per_request, _FASTER, scheduled=True),
     Figure("received", "bytes_received_per_second", "bytes received per second",
            "bytes of response bodies per second, without the tail",
            "bytes-per-second", _received, _FASTER_IF_MORE, column=Column("received", "large bodies"),
            metric=Metric("bytes_received_per_second"), compared=True, scheduled=True),
     Figure("tail", "tail_seconds", "tail",
            "time from the end of the duration, or of the first shard, to the last response",
-           "seconds", lambda trial: trial.tail_seconds, FASTER, column=Column("tail", "known"), claimable=False,
-           scheduled=True),
+           "seconds", lambda trial: trial.figures.tail_seconds, _FASTER,
+           column=Column("tail", "known"), claimable=False, scheduled=True),
     _latency("mean", "mean latency"),
     _latency("p50", "median latency", column=Column("p50"), metric=Metric("latency_seconds", "0.5"), compared=True),
     _latency("p90", "90th percentile of latency"),
@@ -157,42 +285,40 @@ FIGURES: tuple[Figure, ...] = (
     *OPEN_LOAD_FIGURES,
     Figure("overhead", "overhead_p50_seconds", "median overhead",
            "median of latency minus the requested delay and one round trip of the link",
-           **_quantile(lambda trial: trial.overhead_seconds, "p50", direction=LESS, resolution=0.0, needs="delay",
-                       column=Column("overhead", "known"), metric=Metric("overhead_seconds"))),
+           **_quantile(lambda trial: trial.figures.overhead_seconds, "p50", direction=_LESS, resolution=0.0,
+                       needs="delay", column=Column("overhead", "known"), metric=Metric("overhead_seconds"))),
     Figure("elapsed", "elapsed_seconds_sum", "summed elapsed",
            "sum of the times that the library itself reports for successful requests",
-           "seconds", lambda trial: trial.elapsed_seconds_sum, LESS, column=Column("own elapsed", "known"), total=True,
-           needs="elapsed"),
+           "seconds", lambda trial: trial.figures.elapsed_seconds_sum, _LESS,
+           column=Column("own elapsed", "known"), total=True, needs="elapsed"),
     Figure("errors", "errors_share", "share of failed requests",
            "share of finished requests that failed; failed trials count, partial ones do not",
-           "share", lambda trial: sum(trial.errors.values()) / trial.requests if trial.requests else None, FEWER,
-           column=Column("errors"), compared=True, claimable=False, of_failed=True),
+           "share", _failed_share, _FEWER, column=Column("errors"), compared=True, claimable=False, of_failed=True),
     Figure("connections", "connections_opened", "connections opened", "connections that the client opened",
-           "count", lambda trial: trial.connections_opened, FEWER, column=Column("conns"),
+           "count", _read_usage(lambda used: used.connections_opened), _FEWER, column=Column("conns"),
            metric=Metric("connections_opened"), cost=True, compared=True),
     Figure("reuse", "requests_per_connection", "requests per connection",
            "finished requests divided by the connections opened",
-           "count", lambda trial: trial.requests / trial.connections_opened if trial.connections_opened else None, MORE,
-           column=Column("req/conn", "durations"), metric=Metric("requests_per_connection")),
+           "count", _reuse, _MORE, column=Column("req/conn", "durations"), metric=Metric("requests_per_connection")),
     Figure("cpu", "cpu_seconds_per_request", "CPU time per request",
            "CPU time of the client's processes per successful request",
-           "seconds", _cpu_per_request, LESS, column=Column("CPU/req"), metric=Metric("cpu_seconds_per_request"),
+           "seconds", _cpu_per_request, _LESS, column=Column("CPU/req"), metric=Metric("cpu_seconds_per_request"),
            cost=True, compared=True),
     Figure("cpu_wait", "cpu_wait_seconds_per_request", "wait for a CPU per request",
            "time per request in which the client's threads could run but had no CPU (Linux run delay)",
-           "seconds", _cpu_wait, LESS),
+           "seconds", _cpu_wait, _LESS),
     Figure("cpu_total", "cpu_seconds", "CPU time", "CPU time of the client's processes",
-           "seconds", lambda trial: trial.cpu_seconds, LESS, total=True),
+           "seconds", _read_usage(lambda used: used.cpu_seconds), _LESS, total=True),
     Figure("memory", "peak_pss_bytes", "peak memory",
            "peak memory (PSS), summed over the client's processes, without the sample log",
-           "bytes", lambda trial: trial.peak_pss_bytes, LESS, column=Column("memory", "known"),
+           "bytes", _read_usage(lambda used: used.peak_pss_bytes), _LESS, column=Column("memory", "known"),
            metric=Metric("peak_memory_bytes"), cost=True, compared=True),
     Figure("rss", "peak_rss_bytes", "peak RSS",
            "peak resident memory, summed over the client's processes, with the sample log",
-           "bytes", lambda trial: trial.peak_rss_bytes, LESS, metric=Metric("peak_rss_bytes")),
+           "bytes", _read_usage(lambda used: used.peak_rss_bytes), _LESS, metric=Metric("peak_rss_bytes")),
     Figure("above_idle", "above_idle_bytes", "memory above idle",
            "peak memory minus the memory after the warm-up (PSS)",
-           "bytes", _above_idle, LESS, column=Column("above idle", "large bodies"), cost=True),
+           "bytes", _read_usage(_above_idle), _LESS, column=Column("above idle", "large bodies"), cost=True),
 )  # fmt: skip
 """Every figure, in the order of tables and comparisons."""
 
@@ -205,27 +331,27 @@ _BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.n
 def ranked_by(*, open_load: bool) -> Figure:
     """Return the figure that arms are ranked by: time per request in a closed load, and p99 in an open load.
 
-    The schedule of an open load decides its wall time. Its p99 is that from the planned start.
+    The schedule of an open load decides its wall time. Its p99 counts from the planned start.
     """
     return BY_KEY["p99" if open_load else "time_per_request"]
 
 
 def cost_of(trial: Trial) -> float:
-    """Return the figure of a finished trial that its arm is ranked by, in seconds; of a search, those per request."""
+    """Return the seconds that rank a finished trial's arm. In a search, these are the seconds per request."""
     if trial.highest_rate is not None:
         return 1 / trial.highest_rate.middle
-    return ranked_by(open_load=trial.open_load is not None).of(trial) or 0.0
+    return ranked_by(open_load=trial.figures.open_load is not None).of(trial) or 0.0
 
 
 def find(name: str, field: str, value: str = "") -> Figure:
-    """Return the figure of that key or full name. Raise FieldError for a `field` of that `value`; it lists the keys."""
+    """Return the figure with that key or full name. Raise FieldError about `field` and its `value` if there is none."""
     if name not in _BY_NAME:
         raise FieldError([field], f"{name!r} is not one of {', '.join(one.key for one in FIGURES)}", value=value)
     return _BY_NAME[name]
 
 
 def of_claim(name: str) -> Figure:
-    """Return the figure of that key or full name, if a claim may compare it. Raise ValueError, which lists the keys."""
+    """Return the figure with that key or full name that claims may compare. Raise ValueError if there is none."""
     figure = _BY_NAME.get(name)
     if figure is None or not figure.claimable:
         raise ValueError(f"{name!r} is not one of {', '.join(one.key for one in FIGURES if one.claimable)}")

@@ -1,4 +1,4 @@
-"""Samples that are kept: a compressed NumPy archive for each trial, with columns of equal length for data frames.
+"""Samples that are kept: one compressed NumPy archive per trial, with columns of equal length for data frames.
 
 pandas.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
 polars.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
@@ -12,18 +12,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from clientlab.results.trial import Trial
-from clientlab.samples.log_reader import Samples
-from clientlab.workload.link import unavoidable_of
-from clientlab.workload.workload import Workload, delay_of
+from clientlab.trial.result import Trial
+from clientlab.trial.samples import Samples
+from clientlab.workload.workload import Workload, delay_of, unavoidable_of
 
 FOLDER = "samples"
 
 
 def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began: float) -> Path:
-    """Write the samples of a trial below the run's folder, in the order of their start.
+    """Write a trial's samples to an archive in the run's folder, in the order of their start.
 
-    `began`: of the trial, monotonic seconds.
+    `began`: when the trial began, in seconds of the monotonic clock.
     """
 
     def seconds(of: Callable[[int], float] | None) -> npt.NDArray[np.float64]:
@@ -31,24 +30,25 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
 
     records, count = found.records, len(found.records)
     kinds = np.array(["", *found.kinds.values()])
-    places = np.zeros(256, np.uint8)  # a record's code → place among the kinds
+    places = np.zeros(256, np.uint8)  # from the code in a record to the index of its kind
     places[list(found.kinds)] = np.arange(1, len(kinds))
+    unavoidable = seconds(unavoidable_of(workload, trial.planned.link))
     columns = {
-        # Equal values of all rows take no memory: written in blocks, they are compressed to next to nothing.
-        "trial": np.broadcast_to(np.int32(trial.order), count),  # its number in the run, `order` of the run document
-        "arm": np.broadcast_to(np.array(trial.arm), count),
-        "round": np.broadcast_to(np.int32(trial.round), count),  # from 1
-        "number": found.numbers,  # of the request; equal numbers of two trials ask for the same
+        # A column of equal values takes no memory, and next to no space once it is compressed.
+        "trial": np.broadcast_to(np.int32(trial.planned.order), count),  # `order` in the run document
+        "arm": np.broadcast_to(np.array(trial.planned.arm), count),
+        "round": np.broadcast_to(np.int32(trial.planned.round), count),  # from 1
+        "number": found.numbers,  # of the request; requests of the same number are equal in all arms of a round
         "start_seconds": records["start"] - began,
         "seconds": records["seconds"],
-        "status": records["status"],  # of the answer; 0 without one
-        "error": kinds[places[records["error"]]],  # its kind; empty if the request succeeded
-        "bytes": records["bytes"],  # of the answer's body
-        "delay_seconds": seconds(delay_of(workload)),  # asked of the upstream; NaN without one
-        "overhead_seconds": records["seconds"] - seconds(unavoidable_of(workload, trial.link)),  # NaN: no delay or link
+        "status": records["status"],  # of the response; 0 without one
+        "error": kinds[places[records["error"]]],  # empty if the request succeeded
+        "bytes": records["bytes"],  # of the response's body
+        "delay_seconds": seconds(delay_of(workload)),  # asked of the upstream; NaN without a delay
+        "overhead_seconds": records["seconds"] - unavoidable,  # NaN without a delay or a link
         "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
     }
-    archive = folder / FOLDER / f"trial-{trial.order:04d}.npz"
+    archive = folder / FOLDER / f"trial-{trial.planned.order:04d}.npz"
     archive.parent.mkdir(exist_ok=True)
     np.savez_compressed(archive, **columns)
     return archive

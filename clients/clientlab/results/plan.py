@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic import NonNegativeInt as Count
 from pydantic import PositiveFloat as Positive
 
-from clientlab.redaction import mask_headers, mask_text
 from clientlab.results.conditions import Conditions
 from clientlab.results.figures import of_claim
-from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
+from clientlab.settings import MOST_OF_SERVER, write_setting
+from clientlab.text import mask_headers, mask_text
+from clientlab.trial.result import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.validation import DocumentPart
-from clientlab.workload.link import LINK_PARTS, Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.values import LINK_PARTS, Link, ParsedBy
+from clientlab.workload.workload import MOST_SEED, Switch, Time, Workload
 
 AxisValue = bool | int | float | str
+Names = list[str]
+Texts = dict[str, str]
+
+_MOST_ARMS = 1_000
+"""The most in one run, whose report compares every two arms of a group. The largest bundled experiment has 344."""
 
 
-def _claimable(name: str) -> str:
+def _check_figure(name: str) -> str:
     of_claim(name)
     return name
 
 
-FigureName = Annotated[str, AfterValidator(_claimable)]
-"""Key or full name of a figure that a claim may compare."""
-
-MOST_ARMS = 1_000
-"""Of a run. Arms of a group are ranked by the ratios of each two of them. The largest bundled experiment has 344."""
-
-Names = list[str]
-Texts = dict[str, str]
-
-FEWEST_IN_SWEEP = 3
-"""With fewer arms, none lies between two others."""
+def parse_share(text: str) -> float:
+    """Parse a share between 0 and 1: 3% or 0.03. Raise ValueError."""
+    try:
+        share = float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise ValueError(f"{text!r} is not a share between 0 and 1; write 3% or 0.03")
+    return share
 
 
 class Arm(DocumentPart):
@@ -49,24 +53,24 @@ class Arm(DocumentPart):
     route: str
     workload: str  # key of the experiment's workloads
     group: str | None = None  # name of the workload in the experiment, without axes
-    axes: dict[str, AxisValue] = {}  # axis to its value
+    axes: dict[str, AxisValue] = {}  # axis → value
     sweep: str | None = None  # common name of the arms of one sweep
-    control: bool = False  # not in the source: it shows the effect of what the source did not control
+    control: bool = False  # added by the lab, to show the effect of what the source did not control
     environment: str | None = None  # where its trials run; None: in the lab's own Python
-    link: Link | None = None  # between client and route: rtt in s, bandwidth in bit/s; None: none
+    link: Link | None = None  # between client and route
 
 
 class EnvironmentSpec(DocumentPart):
-    """Where an environment is, or of what uv builds it."""
+    """Where an environment is, or what uv builds it from."""
 
     folder: str | None = None  # of a virtual environment, or the path of its Python
-    python: str | None = None  # version, as 3.13, 3.14t or pypy3.11; None: the lab's own
-    requirements: Names = []  # what is installed, as pip names it
+    python: str | None = None  # version: 3.13, 3.14t or pypy3.11; None: the lab's own
+    requirements: Names = []  # what pip would install
 
     @model_validator(mode="after")
     def _is_found_or_built(self) -> Self:
         if (self.folder is None) == (self.python is None and not self.requirements):
-            raise ValueError("write folder for an environment that exists, else python, requirements, or both")
+            raise ValueError("write folder if the environment exists, otherwise python, requirements, or both")
         return self
 
 
@@ -79,59 +83,91 @@ class Source(DocumentPart):
     url: str | None = None
 
 
-class Claim(DocumentPart):
-    """A published statement as a check: it compares a figure of two arms, or the arms of a sweep.
+class Target(DocumentPart):
+    """The servers of a run: processes of the lab (local), running containers (compose), the user's own (external)."""
 
-    `kind`: ``less``: the figure of arm `a` is less than that of `b`. ``ratio``: the figure of `b` divided by that of
-    `a` lies in `band`; around 1, the arms are alike. ``optimum``: the least figure of the sweep `arms` is at neither
-    end. ``spread``: the figure of `a` varies less over the rounds than that of `b`. ``narrower``: the ratio of `b` to
-    `a` is less than that of `d` to `c`.
+    testbed: Literal["local", "compose", "external"]
+    url: str | None = None  # of the external server
+    ca_file: str | None = None  # path of the CA to trust for the external server; None: the CAs of each library
+
+
+class ClaimParts(DocumentPart):
+    """A published statement as a check that compares a figure of two arms, or of the arms of a sweep.
+
+    The kinds are ``less``: `a` is less than `b`; ``ratio``: `b` divided by `a` lies in `band`, and a band around 1
+    means that the arms are alike; ``optimum``: the smallest value of the sweep `arms` is not at its ends; ``spread``:
+    `a` varies less over the rounds than `b`; ``narrower``: the ratio of `b` to `a` is less than that of `d` to `c`.
     """
 
-    name: str  # unique in the experiment
     text: str
     kind: Literal["less", "ratio", "optimum", "spread", "narrower"]
-    figure: FigureName = "wall_seconds"  # key or full name of what is compared
+    figure: Annotated[str, AfterValidator(_check_figure)] = "wall_seconds"  # key or full name of what is compared
     a: str | None = None
     b: str | None = None
     c: str | None = None
     d: str | None = None
-    arms: Names = []
     band: tuple[Positive, Positive] | None = None
     published: str | None = None  # what the source printed
-    control: bool = False
+    control: Switch = False
 
 
-class Plan(DocumentPart):
-    """The experiment, expanded to its arms, as the run carries it out."""
+class Claim(ClaimParts):
+    """A claim about arms of a plan. `arms` are those of a sweep."""
+
+    name: str  # unique in the experiment
+    arms: Names = []
+
+
+class RunSettings(DocumentPart):
+    """How a run is carried out. Experiment files, options of `clientlab run` and plans share these fields."""
+
+    rounds: Annotated[int, Field(strict=True, ge=1, le=MOST_ROUNDS_OF_A_RUN)] = 3  # the fewest, if rounds are added
+    slices: Annotated[int, Field(strict=True, ge=1, le=MOST_SLICES)] | None = None  # per trial; None: the lab chooses
+    budget: Annotated[Time, Field(gt=0)] | None = None  # add rounds this long (s) or until all is decided
+    precision: Annotated[Positive, ParsedBy(parse_share), Field(lt=1)] | None = None  # add rounds until this narrow
+    find_max: Conditions | None = None  # search the highest rate at which these conditions hold
+    seed: Annotated[int, Field(strict=True, ge=0, le=MOST_SEED)] | None = None  # of all random choices; None: a new one
+    pin: Switch = False  # give each part of the testbed its own CPUs
+
+
+class ExperimentParts(RunSettings):
+    """What an experiment and its plan have in common."""
 
     name: str
     question: str
-    rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS_OF_A_RUN)]  # with a precision or a budget, the fewest
-    slices: Annotated[int | None, Field(ge=1, le=MOST_SLICES)] = None  # of a trial; None: as many as are useful
-    precision: Positive | None = None  # share; rounds were added until each ratio's interval was this narrow
-    time_budget: Positive | None = None  # seconds, after which no round was added
-    budget: Positive | None = None  # seconds, unless every comparison was decided before
-    find_max: Conditions | None = None  # what must hold at the highest rate, which each round searches; None: no search
-    seed: int  # decides the order of the trials, and what the rounds draw
-    arms: Annotated[list[Arm], Field(max_length=MOST_ARMS)]
-    baseline: str | None = None  # the arm that the others are compared with
-    workloads: dict[str, Workload]
-    environments: dict[str, EnvironmentSpec] = {}  # by the names that arms have
     source: Source | None = None
     uncontrolled: Names = []  # what the source did not control, or the experiment leaves out
-    workers: dict[str, Count] = {}  # upstream to its worker processes, where the source and not the lab decides
-    pin: bool = False  # each part of the testbed has CPUs of its own
+    baseline: str | None = None  # the arm that the others are compared with
+    workers: dict[str, Annotated[int, Field(ge=1, le=MOST_OF_SERVER["workers"])]] = {}  # of upstreams, as in the source
+    environments: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]{0,31}$")], EnvironmentSpec] = {}
     shortened: Names = []  # what the quick form changed
+
+
+class Plan(ExperimentParts):
+    """The experiment, expanded to its arms, as the run carries it out."""
+
+    seed: int
+    time_budget: Positive | None = None  # with a precision: seconds after which no round is added
+    arms: Annotated[list[Arm], Field(max_length=_MOST_ARMS)]
+    workloads: dict[str, Workload]
     changed: Names = []  # what options of the command line replaced, except rounds and seed
     claims: list[Claim] = []
-    replaced: Texts = {}  # strategy that is not installed to its replacement
-    left_out: Texts = {}  # strategy that could not be loaded to the reason
-    unavailable_arms: Texts = {}  # arm of a bundled experiment that was left out, to what its machine lacks
+    replaced: Texts = {}  # strategy that is not installed → its replacement
+    left_out: Texts = {}  # strategy that could not be loaded → the reason
+    unavailable_arms: Texts = {}  # arm of a bundled experiment that was left out → what its machine lacks
     command: str  # the command line that repeats the run
 
+    def schedule(self, rounds: int) -> list[tuple[int, str]]:
+        """Return (round, name of the arm) in the order of execution. Rounds count from 1; each is shuffled anew."""
+        order: list[tuple[int, str]] = []
+        for number in range(1, rounds + 1):
+            names = [arm.name for arm in self.arms]
+            random.Random(f"{self.seed}:{number}").shuffle(names)  # noqa: S311 - an order, not a secret
+            order += [(number, name) for name in names]
+        return order
+
     def unavailable_among(self, arms: Iterable[str]) -> str:
-        """Return those of the arms that were left out, with what the machine lacks in parentheses."""
+        """Return the arms that were left out, with what the machine lacks in parentheses."""
         found: dict[str, list[str]] = {}
         for arm in arms:
             if reason := self.unavailable_arms.get(arm):
@@ -139,7 +175,7 @@ class Plan(DocumentPart):
         return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items())
 
     def masked(self) -> Self:
-        """Return the plan as files hold it, without credentials in headers and in the addresses of requirements."""
+        """Return the plan for files, without credentials in headers and in the addresses of requirements."""
         loads = {name: replace(one, headers=mask_headers(one.headers)) for name, one in self.workloads.items()}
         specs = {
             name: spec.model_copy(update={"requirements": list(map(mask_text, spec.requirements))})
@@ -149,21 +185,16 @@ class Plan(DocumentPart):
 
     @property
     def links(self) -> list[Link]:
-        """The links of its arms, each once."""
+        """The different links of its arms."""
         return list(dict.fromkeys(arm.link for arm in self.arms if arm.link is not None))
 
 
 def suffix_of(place: Mapping[str, AxisValue]) -> str:
-    """Return a place on axes as the names of arms and workloads end: ``[concurrency=8, pool=2]``."""
-    return f"[{', '.join(f'{key}={as_text(value)}' for key, value in place.items())}]" if place else ""
-
-
-def as_text(value: AxisValue) -> str:
-    """Return a value as it stands in the settings of a strategy."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Return the end of a name for a point on axes: ``[concurrency=8, pool=2]``."""
+    return f"[{', '.join(f'{key}={write_setting(value)}' for key, value in place.items())}]" if place else ""
 
 
 def number_on(axis: str, arm: Arm) -> float | None:
-    """Return the arm's number on an axis: seconds of its link's round trip, bits per second; None for a text."""
+    """Return the value of an arm on an axis as a number, or None for a text. Links have seconds and bits per second."""
     value = arm.axes[axis] if arm.link is None or axis not in LINK_PARTS else getattr(arm.link, axis)
     return None if value is None or isinstance(value, str) else float(value)

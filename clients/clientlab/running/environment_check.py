@@ -1,8 +1,7 @@
-"""What an environment holds, and which strategies it can run. Its own Python runs this module.
+"""Reports what an environment holds, and which strategies it can run. The environment's own Python runs this module.
 
-Standard input has a pickled list of pairs, strategy and workload. The process that wrote them has found these
-strategies, so a plug-in is one that its command line named. Standard output gets one JSON object. Like a trial's
-process, this module imports the standard library, the strategies' libraries, and modules of the lab that need no more.
+Standard input has a pickled list of pairs, strategy and workload. Standard output gets one JSON object. Like a trial's
+process, it imports only the standard library, the strategies' libraries, and modules of the lab that need no more.
 """
 
 from __future__ import annotations
@@ -15,14 +14,12 @@ import platform
 import ssl
 import sys
 
-import clientlab.measuring.trial_process  # noqa: F401 - a trial's process imports it, and must be able to
-from clientlab import strategies
+import clientlab.trial.process  # noqa: F401 - a trial's process imports it, and must be able to
+from clientlab import plugins, strategies
 from clientlab.errors import LabError
-from clientlab.redaction import mask_text
-from clientlab.results.compiled import compiled_into
-from clientlab.results.machine import python_build
-from clientlab.strategies import plugins
-from clientlab.strategies.availability import missing
+from clientlab.results.surroundings import compiled_into, python_build
+from clientlab.strategies import list_missing
+from clientlab.text import mask_text
 from clientlab.workload.workload import Workload
 
 
@@ -32,7 +29,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     pairs = pickle.load(sys.stdin.buffer)  # noqa: S301 - the parent process wrote it
     plugins.admit(name for name, _ in pairs)
-    refusals = [_refusal(name, workload) for name, workload in pairs]
+    refusals = [_find_refusal(name, workload) for name, workload in pairs]
     packages: dict[str, str] = {}
     for one in importlib.metadata.distributions():
         if name := one.metadata["Name"]:  # the rest of a package that was removed has none
@@ -49,10 +46,11 @@ def main() -> None:
         json.dump(found, file)
 
 
-def _refusal(name: str, workload: Workload) -> str | None:
+def _find_refusal(name: str, workload: Workload) -> str | None:
+    """Return why the environment cannot run this strategy, or None if it can."""
     try:
         strategy = strategies.find(name)
-        if lacking := ", ".join(distribution for distribution, _ in missing(strategy)):
+        if lacking := ", ".join(distribution for distribution, _ in list_missing(strategy)):
             return f"strategy {name!r} needs {lacking}; install it there"
         strategies.check_settings(strategy)
         strategies.check_capabilities(strategy, workload)
@@ -62,10 +60,8 @@ def _refusal(name: str, workload: Workload) -> str | None:
 
 
 def _origin(distribution: importlib.metadata.Distribution) -> str:
-    """Return where a distribution comes from, unless from an index: a branch often has the last release's version.
-
-    By direct_url.json, https://packaging.python.org/en/latest/specifications/direct-url/.
-    """
+    """Return where a distribution comes from, or "" for an index: a branch often has the last release's version."""
+    # https://packaging.python.org/en/latest/specifications/direct-url/
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")
     return f" ({mask_text(place)})" if place else ""

@@ -1,4 +1,4 @@
-"""Carrying out a plan: one trial of its schedule after the other, each saved when it ends."""
+"""Carrying out a run: its trials, one after the other, each saved when it ends."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from typing import Protocol
 from clientlab import __version__
 from clientlab.errors import IncompleteRun
 from clientlab.judging import find_max
-from clientlab.judging.comparison import differences
+from clientlab.judging.comparison import compare_surroundings
 from clientlab.judging.judgement import with_judgement
 from clientlab.results.document import Resumption, Run, Surroundings, failed_for_good
-from clientlab.results.plan import Plan
+from clientlab.results.plan import Plan, Target
 from clientlab.results.store import Store
-from clientlab.results.target import Target
-from clientlab.results.trial import PlannedTrial, Trial, utc_now
-from clientlab.running.due import DueTrial, due_trials, ended, planned_trial, rounds_of, turn_of, with_decided
+from clientlab.running.schedule import count_rounds, decide_arms, find_due, find_end, plan_turn
+from clientlab.trial.result import PlannedTrial, Trial, utc_now
 from clientlab.workload.workload import Workload
 
 
 class TrialLost(Exception):
-    """The trial's worker vanished, and nothing is known of the trial. The text names the worker and the reason."""
+    """The trial's worker vanished, so its result is unknown. The text names the worker and the reason."""
 
 
 class TrialInterrupted(KeyboardInterrupt):
-    """Ctrl-C, or a signal like it. `trials`, one or those of a turn, are lost; they hold the requests that finished."""
+    """Ctrl-C or a similar signal. `trials` are lost; they hold the requests that had finished."""
 
     def __init__(self, *trials: Trial) -> None:
         super().__init__(trials[0].reason)
@@ -38,39 +37,34 @@ class TrialInterrupted(KeyboardInterrupt):
 Progressed = Callable[[int | None], None]
 """Takes how many measured requests of a trial have finished so far, or None while it warms up."""
 
-
 Measure = Callable[[PlannedTrial, Workload, Path, Progressed], Trial]
-"""Measures one planned trial. The folder is the run's own; `Progressed` is called twice a second.
+"""Measures a trial in the folder of its run, and calls `Progressed` twice a second. A failed trial is returned as such.
 
-A strategy that fails is a failed trial. Raises TrialLost, and IncompleteRun or OSError if the run cannot go on.
+Raises TrialLost, and IncompleteRun or OSError if the run cannot go on.
 """
 
 MeasureByTurns = Callable[[Sequence[tuple[PlannedTrial, Workload]], Path, Progressed], Sequence[Trial]]
-"""Measures planned trials side by side, slice by slice, and returns them in their order. Otherwise as `Measure`."""
+"""Measures trials side by side, slice by slice, and returns them in the same order. Otherwise like `Measure`."""
 
 
 class Observer(Protocol):
     """Shows what happens. It decides nothing."""
 
     def run_started(self, run: Run, folder: Path) -> None: ...
-
     def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None: ...
-
     def progressed(self, finished: int | None) -> None: ...
-
     def trial_ended(self, trial: Trial) -> None: ...
-
     def round_judged(self, run: Run, rounds: int) -> None: ...
 
 
-def run_name(plan: Plan) -> str:
-    """Return a name for a run that begins now. The names of runs sort by time."""
+def name_run(plan: Plan) -> str:
+    """Return a name for a run that begins now. Names sort by time."""
     now = datetime.now(UTC)
     return f"{now:%Y%m%d-%H%M%S}{now.microsecond // 1000:03}-{plan.name}-{token_hex(2)}"
 
 
-def new_run(name: str, plan: Plan, target: Target, surroundings: Surroundings) -> Run:
-    """Return a run of the plan that has no trial. It holds no credentials."""
+def create_run(name: str, plan: Plan, target: Target, surroundings: Surroundings) -> Run:
+    """Return a run of the plan, without trials and without the plan's credentials."""
     return Run(
         run=name,
         clientlab=__version__,
@@ -82,103 +76,85 @@ def new_run(name: str, plan: Plan, target: Target, surroundings: Surroundings) -
     )
 
 
-def resumed(run: Run, surroundings: Surroundings) -> Run:
-    """Return a run that had stopped, as it goes on in these surroundings."""
+def resume_run(run: Run, surroundings: Surroundings) -> Run:
+    """Return a run that had stopped, ready to go on in these surroundings."""
     now = run.model_copy(update={"surroundings": surroundings, "clientlab": __version__})
-    found = [f"{one.part}: {one.before or '–'} → {one.after or '–'}" for one in differences(run, now)]
+    found = [f"{one.part}: {one.before or '–'} → {one.after or '–'}" for one in compare_surroundings(run, now)]
     entry = Resumption(at=utc_now(), trials=run.measured, differences=found)
     return run.model_copy(update={"status": "running", "rounds_ended": None, "resumed": [*run.resumed, entry]})
 
 
-def execute(  # noqa: PLR0913 - a run's parts, and two that are seldom given
-    run: Run, measure: Measure, store: Store, observer: Observer, clock: Callable[[], float] = time.monotonic,
-    *, whole: Plan | None = None, by_turns: MeasureByTurns | None = None,
+def execute(  # noqa: PLR0913 - two arguments are optional
+    run: Run, measure: Measure, store: Store, observer: Observer, *,
+    whole: Plan | None = None, by_turns: MeasureByTurns | None = None,
 ) -> Run:  # fmt: skip
-    """Carry out all trials of `run.experiment`, round by round, and return the finished run.
+    """Measure all trials that `run.experiment` plans, round by round, and return the finished run.
 
-    Each trial is saved when it ends. A run that has trials already goes on after them. Raise IncompleteRun if it is
-    interrupted or cannot be saved: the finished trials are saved. The caller holds the run (`Store.hold`). `whole`: the
-    plan with the values that the run lacks. `by_turns`: without it, each trial is measured apart.
+    Each trial is saved when it ends. A run that has trials already goes on after them. The caller holds the run (see
+    `Store.hold`). `whole`: the plan with the credentials that the run does not hold. `by_turns`: measures trials that
+    are compared with each other side by side; without it, each trial is measured on its own.
+
+    Raise IncompleteRun if the run is interrupted or cannot be saved. The trials that had ended are saved.
     """
-    run = run.model_copy(update={"claims": [], "cautions": []})  # those of a run that goes on were of fewer trials
     plan, folder = run.experiment, store.folder / run.run
+    run = run.model_copy(update={"claims": [], "cautions": []})  # a resumed run had been judged by fewer trials
     store.save(run)
     observer.run_started(run, folder)
-    execution = _Execution(run, measure, by_turns, store, observer, whole)
-    rounds, reason = rounds_of(run), None
-    began = last = clock()
+    rounds, ended_by = count_rounds(run), None
+    planned, count, started = list[tuple[PlannedTrial, Workload]](), 0, ""
+    began = round_began = time.monotonic()
     try:
-        while reason is None:
-            due = due_trials(execution.run, rounds)
-            if due.trials:
-                turn = turn_of(execution.run, due.trials) if by_turns else due.trials[:1]
-                execution.measure_turn(turn, len(due.trials) + due.later)
+        while ended_by is None:
+            if due := find_due(run, rounds):
+                number, arm = due[0]
+                search = find_max.search_of(run, arm, number, plan.find_max) if plan.find_max else None
+                rate = search.next_rate if search else None
+                planned, started = plan_turn(run, due, whole, rate, by_turns=by_turns is not None), utc_now()
+                usual = len(due) * find_max.USUAL_TRIALS - len(search.probes) if search else 0
+                count = run.measured + max(len(due), usual)
+                observer.trials_started([trial for trial, _ in planned], count)
+                if search and rate is None:  # the search is over
+                    trials: Sequence[Trial] = [search.result(planned[0][0])]
+                else:
+                    trials = _measure_turn(planned, measure, by_turns, folder, observer.progressed)
+                for trial in trials:
+                    run = run.with_trial(trial)
+                    store.append(run.run, trial)
+                    observer.trial_ended(trial)
                 continue
-            now, measured = clock(), max(1, len(plan.arms) - len(execution.run.decided))
-            execution.decide(rounds)
-            if (reason := ended(execution.run, rounds, now - began, (now - last) / measured)) is None:
-                rounds, last = rounds + 1, now
-    except KeyboardInterrupt as error:  # between two trials: the journal may have one more than the run
-        store.save(with_judgement(store.read(run.run).model_copy(update={"status": "incomplete"})))
-        raise IncompleteRun(f"interrupted between two trials; what was done is in {folder}") from error
-    status = "incomplete" if plan.left_out or failed_for_good(execution.run) else "done"
-    run = with_judgement(execution.run.model_copy(update={"status": status, "rounds_ended": reason}))
+            now, arms = time.monotonic(), max(1, len(plan.arms) - len(run.decided))
+            decided = decide_arms(run, rounds)
+            if plan.budget is not None:
+                observer.round_judged(decided, rounds)
+            if decided is not run:  # a run that goes on must not measure these arms again
+                store.save(decided)
+            run, ended_by = decided, find_end(decided, rounds, now - began, (now - round_began) / arms)
+            rounds, round_began = rounds + 1, now
+    except (KeyboardInterrupt, IncompleteRun, OSError) as error:
+        reason = str(error) or "interrupted"
+        unfinished = [trial for trial, _ in planned if trial.order >= run.measured]
+        lost = {one.order: Trial(planned=one, status="lost", reason=reason, started=started) for one in unfinished}
+        if isinstance(error, TrialInterrupted):
+            lost |= {trial.planned.order: trial for trial in error.trials}
+        for trial in lost.values():
+            run = run.with_trial(trial)
+        store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
+        where = f"in trial {min(lost) + 1} of {count}" if lost else "between two trials"
+        raise IncompleteRun(f"{reason} {where}; what was done is in {folder}") from error
+    status = "incomplete" if plan.left_out or failed_for_good(run) else "done"
+    run = with_judgement(run.model_copy(update={"status": status, "rounds_ended": ended_by}))
     store.save(run)
     return run
 
 
-class _Execution:
-    """A run that is carried out. `run` has each trial that has ended."""
-
-    def __init__(  # noqa: PLR0913, PLR0917 - a run's parts
-        self, run: Run, measure: Measure, by_turns: MeasureByTurns | None, store: Store, observer: Observer,
-        whole: Plan | None,
-    ) -> None:  # fmt: skip
-        self.run = run
-        self._measure, self._by_turns = measure, by_turns
-        self._store, self._observer, self._whole = store, observer, whole
-
-    def decide(self, rounds: int) -> None:
-        """Note after a round which arms are decided, and save it: a run that goes on must not measure them again."""
-        found = with_decided(self.run, rounds)
-        if found.experiment.budget is not None:
-            self._observer.round_judged(found, rounds)
-        if found is not self.run:
-            self._store.save(found)
-        self.run = found
-
-    def measure_turn(self, turn: Sequence[DueTrial], left: int) -> None:
-        """Measure and save the trials of a turn. `left`: how many are left, these included."""
-        folder, started, first = self._store.folder / self.run.run, utc_now(), self.run.measured
-        planned = [
-            planned_trial(self.run, one, first + index, self._whole, by_turns=self._by_turns is not None)
-            for index, one in enumerate(turn)
-        ]
-        count = first + left
-        try:
-            self._observer.trials_started([trial for trial, _ in planned], count)
-            try:
-                trials = self._measured(planned, folder)
-            except TrialLost as loss:
-                trials = [Trial.of(planned[0][0], status="lost", reason=str(loss), started=started)]
-            for trial in trials:
-                self.run = self.run.with_trial(trial)
-                self._store.append(self.run.run, trial)
-                self._observer.trial_ended(trial)
-        except (KeyboardInterrupt, IncompleteRun, OSError) as error:
-            reason = str(error) or "interrupted"
-            found = {trial.order: trial for trial in error.trials} if isinstance(error, TrialInterrupted) else {}
-            for one, _ in planned:
-                if one.order >= self.run.measured:
-                    lost = Trial.of(one, status="lost", reason=reason, started=started)
-                    self.run = self.run.with_trial(found.get(one.order, lost))
-            self._store.save(with_judgement(self.run.model_copy(update={"status": "incomplete"})))
-            raise IncompleteRun(f"{reason} in trial {first + 1} of {count}; what was done is in {folder}") from error
-
-    def _measured(self, planned: Sequence[tuple[PlannedTrial, Workload]], folder: Path) -> Sequence[Trial]:
-        first, conditions = planned[0][0], self.run.experiment.find_max
-        if conditions is not None and first.search_rate is None:  # the search is over
-            return [find_max.search_of(self.run, first.arm, first.round, conditions).result(first)]
-        if self._by_turns is not None and len(planned) > 1:
-            return self._by_turns(planned, folder, self._observer.progressed)
-        return [self._measure(*planned[0], folder, self._observer.progressed)]
+def _measure_turn(
+    planned: Sequence[tuple[PlannedTrial, Workload]], measure: Measure, by_turns: MeasureByTurns | None, folder: Path,
+    progressed: Progressed,
+) -> Sequence[Trial]:  # fmt: skip
+    started = utc_now()
+    try:
+        if by_turns is not None and len(planned) > 1:
+            return by_turns(planned, folder, progressed)
+        return [measure(*planned[0], folder, progressed)]
+    except TrialLost as loss:
+        return [Trial(planned=planned[0][0], status="lost", reason=str(loss), started=started)]

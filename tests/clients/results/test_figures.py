@@ -6,12 +6,12 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
-from clientlab.results.trial import HighestRate, Noise, OpenLoad
+from clientlab.trial.result import Disturbance, HighestRate, OpenLoad
 from clients.documents import a_failed_trial, a_trial, quantiles
 
 KNOWN = a_trial(
     wall=2.0, errors={"reset": 250}, cpu_seconds=0.5, idle_pss_bytes=30 << 20, overhead_seconds=quantiles(0.001),
-    elapsed_seconds_sum=1.5, bytes_received=3 << 20, noise=Noise(seconds=2.0, run_delay_seconds=0.25),
+    elapsed_seconds_sum=1.5, bytes_received=3 << 20, disturbance=Disturbance(seconds=2.0, run_delay_seconds=0.25),
     open_load=OpenLoad(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007),
         sent_seconds=quantiles(0.001, 0.006), dropped=50, most_backlog=40, most_in_flight=7,
@@ -37,16 +37,14 @@ def test_every_figure_is_read_from_a_trial():
 
 
 def test_what_a_trial_does_not_have_is_unknown_and_not_0():
-    nothing = a_failed_trial(
-        "urllib3", connections_opened=None, cpu_seconds=None, peak_rss_bytes=None, peak_pss_bytes=None
-    )
+    nothing = a_failed_trial("urllib3", measured=None)
     for figure in FIGURES:
         assert (figure.of(nothing), figure.over_rounds([nothing])) == (None, None), figure.key
     assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5)) is None
     assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5, requests=9, errors={"connect": 9})) is None
 
 
-def test_a_figure_over_rounds_is_the_median_of_the_finished_trials_that_have_it():
+def test_over_rounds_a_figure_is_the_median_of_the_finished_trials_that_have_it():
     trials = [a_trial(number=n, connections_opened=count) for n, count in enumerate((1, None, 2, 50), 1)]
     failed = a_failed_trial("urllib3", requests=1000, errors={"connect": 1000}, connections_opened=7000)
     assert BY_KEY["connections"].over_rounds([*trials, failed]) == 2

@@ -1,16 +1,22 @@
-"""The results folder: whole files whatever happens, and runs by name."""
+"""The results folder: files that stay whole, runs by name, files that are refused, and samples that are kept."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import resource
 
+import numpy as np
 import pytest
 
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.results.document import Run
-from clientlab.results.store import JOURNAL_FILE, RUN_FILE, Store
-from clients.documents import a_run, a_trial
-from clients.report_runs import a_measured_trial
+from clientlab.results.kept_samples import write
+from clientlab.results.store import JOURNAL_FILE, RUN_FILE, Store, read_run
+from clientlab.trial.samples import RECORD, Samples
+from clientlab.workload.values import Delay
+from clientlab.workload.workload import Workload
+from clients.documents import a_measured_trial, a_run, a_trial
 
 NAMES = ("20240101-000000-demo-aaaa", "20240101-000001-demo-bbbb", "20240102-000000-run-cccc")
 
@@ -29,7 +35,7 @@ def running(name: str) -> Run:
 
 
 def test_a_trial_that_was_appended_is_in_the_run_when_it_is_read(store):
-    """The run file stays as it was when the run began; the next save takes the trials over, and the journal goes."""
+    """The run file does not change until the next save, which takes over the trials and removes the journal."""
     name, trials = NAMES[2], [a_measured_trial("urllib3", order + 1, 0.1 + 0.2, order=order) for order in range(3)]
     store.save(running(name))
     begun = store.find(name).read_bytes()
@@ -52,24 +58,19 @@ def journal(store):
     return store.folder / NAMES[2] / JOURNAL_FILE
 
 
-def test_a_journal_that_is_left_behind_adds_no_trial_twice(store, journal):
-    """A process was killed between the save of the whole run and the removal of the journal."""
-    content = journal.read_bytes()
-    store.save(store.read(NAMES[2]))
-    journal.write_bytes(content)
-    assert [trial.order for trial in store.read(NAMES[2]).trials] == [0]
-
-
-def test_a_line_that_was_cut_short_is_no_trial(store, journal):
-    """The process was killed while it wrote the line, and has told nobody that the trial is saved."""
+def test_a_journal_adds_no_trial_twice_and_no_line_that_was_cut_short(store, journal):
+    """A process may be killed while it appends, or between its last save and the removal of the journal."""
     whole = journal.read_bytes()
     for length in (1, len(whole) // 2, len(whole) - 1):
         journal.write_bytes(whole + whole[:length])
-        assert [trial.order for trial in store.read(NAMES[2]).trials] == [0]
+        assert [trial.planned.order for trial in store.read(NAMES[2]).trials] == [0]
+    store.save(store.read(NAMES[2]))
+    journal.write_bytes(whole)
+    assert [trial.planned.order for trial in store.read(NAMES[2]).trials] == [0]
 
 
 @pytest.mark.parametrize(
-    ("line", "message"), [(b"{}\n", "line 2: arm: Field required"), (b"nonsense\n", "line 2: Invalid JSON: ")]
+    ("line", "message"), [(b"{}\n", "line 2: planned: Field required"), (b"nonsense\n", "line 2: Invalid JSON: ")]
 )
 def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(line, message, store, journal):
     with journal.open("ab") as file:
@@ -79,7 +80,6 @@ def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(line, mess
 
 
 def test_a_full_disk_leaves_the_last_save_whole(store):
-    """A process that may write no larger file: the error names it, nothing is lost, nothing is left over."""
     file, limits = store.find(NAMES[0]), resource.getrlimit(resource.RLIMIT_FSIZE)
     before, run = file.read_bytes(), store.read(NAMES[0])
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))
@@ -93,7 +93,6 @@ def test_a_full_disk_leaves_the_last_save_whole(store):
 
 
 def test_a_name_can_be_chosen_until_a_run_has_it(store):
-    """A run that failed before its first trial leaves a folder with logs, and no run file."""
     assert store.claim("mine").is_dir()
     assert store.claim(store.new_name("mine")).is_dir()
     store.save(a_run(name="mine"))
@@ -102,7 +101,7 @@ def test_a_name_can_be_chosen_until_a_run_has_it(store):
 
 
 def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(store):
-    """A run of another name counts from when it began, and not from when its file was written."""
+    """Runs are in the order in which they began, not in that of their files."""
     assert store.find("20240101-000001") == store.folder / NAMES[1] / RUN_FILE
     for name, year in (("my-run", 2025), ("zebra", 2023)):
         store.claim(name)
@@ -120,3 +119,62 @@ def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(store):
 def test_a_name_that_fits_none_or_several_is_refused_with_what_there_is(asked, says, store):
     with pytest.raises(LabError, match=says):
         store.find(asked)
+
+
+PLAIN = a_run(a_trial("urllib3")).model_dump_json().encode()
+PACKED = gzip.compress(PLAIN, mtime=0)
+
+
+def changed(**changes) -> bytes:
+    return json.dumps(json.loads(PLAIN) | changes).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (PLAIN[:-200], "cut short"),
+        (PACKED[:-100], "Compressed file ended"),
+        (PACKED[:-8] + bytes(8), "CRC"),
+        (b"PNG\x00", "not a whole JSON document"),
+        (b"{}", "format"),
+        (changed(format=2), "format 2"),
+        (changed(experiment={}), "experiment.seed"),
+        (changed(trials=[{"strategy": "x"}]), r"trials.0.planned"),
+        (changed(status="dome"), "status"),
+        (changed(trials=[json.loads(a_trial("other").model_dump_json())]), "other"),
+    ],
+)
+def test_a_file_that_is_no_run_of_this_version_is_refused(content, says, tmp_path):
+    file = tmp_path / "run.json"
+    file.write_bytes(content)
+    with pytest.raises(LabError, match=says) as caught:
+        read_run(file)
+    assert str(caught.value).startswith(f"{file}: ")
+
+
+def test_a_run_file_may_be_packed_by_gzip(tmp_path):
+    for name in ("run.json.gz", "run.json"):
+        (tmp_path / name).write_bytes(PACKED)
+        assert read_run(tmp_path / name) == a_run(a_trial("urllib3"))
+
+
+def test_each_column_has_every_request_in_the_order_of_its_start(tmp_path):
+    records = np.zeros(3, RECORD)
+    records["start"], records["seconds"] = [100.5, 101.0, 103.0], [0.25, 0.5, 1.0]
+    records["elapsed"] = [0.125, 0.25, 0.5]
+    records["bytes"], records["status"], records["error"] = [150, 0, 0], [200, 0, 0], [0, 6, 64]
+    samples = Samples(records, np.array([7, 5, 9]), {}, {}, {6: "reset", 64: "other:Odd"})
+    workload = Workload(requests=3, delay=Delay.parse("100ms"), elapsed=True)
+    kept = write(tmp_path, a_trial("urllib3", 2, order=3), workload, samples, 100.0)
+    expected = {
+        "trial": [3, 3, 3], "arm": ["urllib3"] * 3, "round": [2, 2, 2], "number": [7, 5, 9],
+        "start_seconds": [0.5, 1.0, 3.0], "seconds": [0.25, 0.5, 1.0], "status": [200, 0, 0],
+        "error": ["", "reset", "other:Odd"], "bytes": [150, 0, 0], "delay_seconds": [0.1] * 3,
+        "overhead_seconds": [0.15, 0.4, 0.9], "elapsed_seconds": [0.125, 0.25, 0.5],
+    }  # fmt: skip
+    with np.load(kept) as columns:
+        told = {name: columns[name].tolist() for name in columns.files}
+    assert told.keys() == expected.keys()
+    for name, values in expected.items():
+        assert told[name] == (pytest.approx(values) if name.endswith("seconds") else values), name
+    assert [path.name for path in kept.parent.iterdir()] == ["trial-0003.npz"]

@@ -1,4 +1,4 @@
-"""What the tests of runs share."""
+"""Fixtures of the tests of runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clients.running.runs import NAME
 
 @pytest.fixture
 def store(tmp_path):
-    """A results folder in which the run has its place."""
+    """A results folder with a folder for the run."""
     made = Store(tmp_path)
     made.claim(NAME)
     return made

@@ -7,11 +7,10 @@ import pytest
 from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.experiments.file import bundled, read_plan
-from clientlab.measuring.trial_handle import TrialFailed
-from clientlab.running.due import seconds_of
-from clientlab.running.trial_watch import FAILURES_IN_A_ROW, TrialWatch, deadline_of
-from clientlab.workload.delays import Delay
-from clientlab.workload.link import Link
+from clientlab.running.schedule import estimate_seconds
+from clientlab.running.trial_watch import FAILURES_IN_A_ROW, TrialWatch, compute_deadline
+from clientlab.trial.process_handle import TrialFailed
+from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 
@@ -27,22 +26,17 @@ from clients.documents import a_planned_trial
     ],
 )
 def test_the_deadline_follows_from_the_plan(workload, in_flight, link, seconds):
-    """300 requests that all time out would take 2.5 hours one after the other; the deadline is 21 minutes.
-
-    Behind a link, each request may take four round trips: of TCP, of TLS 1.2, and its own.
-    """
-    assert deadline_of(workload, in_flight, link) == pytest.approx(seconds)
+    assert compute_deadline(workload, in_flight, link) == pytest.approx(seconds)
 
 
 def test_no_bundled_experiment_is_near_its_deadlines():
-    """Even if its trials take five times as long as the lab expects."""
     for path in bundled().values():
         plan = read_plan(path)
         for arm in plan.arms:
             alone = plan.model_copy(update={"arms": [arm], "rounds": 1, "budget": None})
             workload = plan.workloads[arm.workload]
             in_flight = strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests)
-            assert 5 * seconds_of(alone) < deadline_of(workload, in_flight), (path.stem, arm.name)
+            assert 5 * estimate_seconds(alone) < compute_deadline(workload, in_flight), (path.stem, arm.name)
 
 
 class FakeServers:
@@ -59,32 +53,30 @@ class FakeServers:
         return "no answer" if self.broken else None
 
 
-def watching(**servers) -> tuple[FakeServers, TrialWatch]:
-    """Servers, and a watch over them."""
+def watch_servers(**servers) -> tuple[FakeServers, TrialWatch]:
     watched = FakeServers()
     vars(watched).update(servers)
     return watched, TrialWatch(watched, a_planned_trial(), Workload(), lambda _: None)
 
 
-def test_a_failed_health_check_ends_a_trial_whose_requests_go_on_failing():
-    """Not before five failures in a row, and not before another look. A success lets the trial go on."""
-    servers, watch = watching()
-    watch.failures(FAILURES_IN_A_ROW - 1)
+def test_a_failed_health_check_ends_a_trial_whose_requests_keep_failing():
+    """The check is made after five failures in a row. The trial goes on if a request succeeds before the next look."""
+    servers, watch = watch_servers()
+    watch.check_failures(FAILURES_IN_A_ROW - 1)
     assert servers.asked == 0
     for in_a_row in (5, 0, 3, 9):
-        watch.failures(in_a_row)
+        watch.check_failures(in_a_row)
     assert servers.asked == 1  # the last one was a moment ago
-    servers, watch = watching()
-    watch.failures(5)
+    servers, watch = watch_servers()
+    watch.check_failures(5)
     with pytest.raises(TrialFailed, match="no answer"):
-        watch.failures(1200)
+        watch.check_failures(1200)
 
 
-def test_a_sound_server_is_left_alone_and_one_that_is_gone_is_lost():
-    """However long requests fail. A lost one is started again, and its trial is measured once more."""
-    servers, watch = watching(broken=False)
+def test_a_trial_goes_on_if_the_server_is_healthy_and_is_lost_if_it_is_gone():
+    servers, watch = watch_servers(broken=False)
     for failed in range(5, 50):
-        watch.failures(failed)
+        watch.check_failures(failed)
     assert servers.asked == 1
     with pytest.raises(ServerLost):
-        watching(lost=True)[1].failures(5)
+        watch_servers(lost=True)[1].check_failures(5)

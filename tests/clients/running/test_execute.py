@@ -1,189 +1,94 @@
-"""Carrying out an experiment: real trials of real clients, against a server that shares no code with the lab."""
+"""Carrying out a run with trials that are not really measured: saving, repeating, resuming and interrupting."""
 
 from __future__ import annotations
 
-import os
-import threading
-
-import numpy as np
 import pytest
 
-from clientlab import strategies
-from clientlab.analysis.histogram import decoded
-from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun
-from clientlab.results.document import Run
-from clientlab.results.server_counters import ServerCounters, ServerUse
-from clientlab.running.execute import execute
-from clientlab.running.trial_runner import TrialRunner
-from clientlab.workload.delays import Delay
-from clientlab.workload.workload import Workload
-from clients.fake_testbed import FakeTestbed
-from clients.measured import trial_processes
+from clientlab.running.execute import TrialLost, execute, resume_run
+from clientlab.trial.result import PlannedTrial, RequestFigures, Trial, utc_now
+from clients.documents import SURROUNDINGS
 from clients.running.runs import NAME, Recorder, planned
 
-pytestmark = pytest.mark.real
+
+def measured(planned: PlannedTrial, *_: object) -> Trial:
+    """A trial of one request."""
+    figures = RequestFigures(requests=1, wall_seconds=0.1)
+    return Trial(planned=planned, status="done", started=utc_now(), figures=figures)
 
 
-@pytest.fixture
-def carry_out(store):
-    """A function that carries out a run against a server, or against a testbed."""
+def test_the_run_is_saved_after_every_trial(store):
+    """A reader finds each trial by the time that the observer sees it."""
+    saved = []
 
-    def carry_out(target, run: Run, recorder: Recorder | None = None, **runner) -> Run:
-        testbed = target if isinstance(target, FakeTestbed) else FakeTestbed(target)
-        return execute(run, TrialRunner(testbed, **runner), store, recorder or Recorder())
+    def look(_) -> None:
+        read = store.read(NAME)
+        saved.append((read.status, len(read.trials)))
 
-    return carry_out
-
-
-class Failing(FakeTestbed):
-    """A testbed with another fourth reading: an error, or counters."""
-
-    readings, fourth = 0, OSError("no descriptors")
-
-    def reading(self, upstream: str, route: str) -> ServerCounters:
-        self.readings += 1
-        if self.readings != 4:
-            return super().reading(upstream, route)
-        if isinstance(self.fourth, OSError):
-            raise self.fourth
-        return self.fourth
+    recorder = Recorder(at_start=look, at_end=look)
+    run = execute(planned("http.client", "urllib3", rounds=2), measured, store, recorder)
+    assert saved == [("running", count) for count in (0, 1, 1, 2, 2, 3, 3, 4)]
+    assert store.read(NAME) == run
+    assert (run.status, run.rounds_ended) == ("done", "planned")
+    assert [(trial.planned.round, trial.planned.order) for trial in run.trials] == [(1, 0), (1, 1), (2, 2), (2, 3)]
+    assert recorder.events[0] == ("run", NAME, NAME)
+    assert [event[0] for event in recorder.events[1:]] == ["start", "end"] * 4
 
 
-def test_the_figures_of_a_trial_are_those_that_the_server_saw(store, carry_out):
-    """Requests, errors, connections and bytes, exactly; the warm-up is in none of them. The sample logs are gone."""
-    body = b"x" * 321
-    with counting_server(lambda seen: ok(body, "404 Not Found" if seen.target == "/3" else "200 OK")) as server:
-        run = carry_out(server, planned("http.client", "requests", path="/{k}"))
-    assert [path.name for path in (store.folder / NAME).iterdir()] == ["run.json"]
-    assert {trial.strategy: trial.connections_opened for trial in run.trials} == {
-        "http.client": 1, "requests": 12,
-    }  # fmt: skip
-    for trial in run.trials:
-        assert (trial.status, trial.requests, trial.errors) == ("done", 12, {"status-4xx": 1})
-        assert (trial.error_examples, trial.bytes_received) == ({"status-4xx": "status 404"}, 12 * 321)
-        assert (trial.upstream_use.requests, trial.upstream_use.connections) == (12, trial.connections_opened)
-        assert trial.requests_per_second == pytest.approx(11 / trial.wall_seconds)
-        assert 5 << 20 < trial.peak_pss_bytes < trial.peak_rss_bytes < 1 << 30
-        assert trial.noise.seconds >= trial.wall_seconds
-        # One of 12 failed: the median is exact, and nobody knows the longest.
-        assert trial.latency_seconds.at_least == ["mean", "p95", "p99", "max"]
-        assert decoded(trial.failed_histogram.encoded, 1e-9).total == 1
-        assert trial.overhead_seconds is None
+def test_a_lost_trial_is_measured_once_more_at_the_end(store):
+    """A trial that is lost again leaves the run incomplete."""
+
+    def measure(planned: PlannedTrial, *_: object) -> Trial:
+        if planned.order in {0, 2, 5}:
+            raise TrialLost("box was not heard of")
+        return measured(planned)
+
+    run = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
+    assert [trial.status for trial in run.trials] == ["lost", "done", "lost", "done", "done", "lost"]
+    assert run.trials[0].reason == "box was not heard of"
+    places = [(trial.planned.arm, trial.planned.round) for trial in run.trials]
+    assert places[4:] == [places[0], places[2]]
+    assert run.status == "incomplete"
+
+
+def test_a_resumed_run_measures_again_what_failed_or_was_lost(store):
+    """However often that happened before."""
+    wrong = {1: "failed", 3: "lost", 4: "lost"}  # the second lost one repeats the first
+
+    def measure(planned: PlannedTrial, *_: object) -> Trial:
+        outcome = wrong.get(planned.order)
+        return Trial(planned=planned, status=outcome, started=utc_now()) if outcome else measured(planned)
+
+    def lose(planned: PlannedTrial, *_: object) -> Trial:
+        raise TrialLost(f"box {planned.order} is gone")
+
+    first = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
+    assert [trial.status for trial in first.trials] == ["done", "failed", "done", "lost", "lost"]
+    second = execute(resume_run(first, SURROUNDINGS), lose, store, Recorder())
+    assert [trial.status for trial in second.trials[5:]] == ["lost"] * 4  # each is repeated once
+    third = execute(resume_run(second, SURROUNDINGS), measure, store, Recorder())
+    assert (third.status, [trial.status for trial in third.trials[9:]]) == ("done", ["done", "done"])
+    assert sorted((t.planned.round, t.planned.arm) for t in third.trials if t.status == "done") == [
+        (1, "http.client"), (1, "urllib3"), (2, "http.client"), (2, "urllib3"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("strategy", "waits"),
+    ("when", "error", "message", "statuses"),
     [
-        ("aiohttp@gather", True),
-        ("urllib3@threads", False),
-        ("requests-session@threads?pool=1&pool_block=true", True),
+        ("at_start", KeyboardInterrupt(), "interrupted in trial 2 of 3", ["done", "lost"]),
+        ("at_start", OSError("no descriptors"), "no descriptors in trial 2 of 3", ["done", "lost"]),
+        ("at_end", KeyboardInterrupt(), "interrupted between two trials", ["done", "done"]),
     ],
 )
-def test_a_wait_for_a_connection_is_no_overhead(strategy, waits, carry_out):
-    """Where all clocks start at once, or where a small pool holds the requests back, the trial says so."""
-    with counting_server(hold=0.01) as server:
-        run = carry_out(server, planned(strategy, delay=Delay.parse("10ms"), concurrency=3))
-    (trial,) = run.trials
-    assert trial.status == "done"
-    assert trial.waits_for_connection is waits
-    assert (trial.overhead_seconds is None) is waits
-    assert trial.in_flight.client > (3.5 if "?" not in strategy and waits else 1)
+def test_a_run_that_cannot_go_on_keeps_its_trials_and_can_be_resumed(store, when, error, message, statuses):
+    def fail(trial) -> None:
+        if getattr(trial, "planned", trial).order == 1:
+            raise error
 
-
-def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store, carry_out, monkeypatch):
-    """It could not even begin; what it wrote is kept beside the run file."""
-    monkeypatch.setitem(
-        strategies.CLIENTS, "no-such-client", strategies.CLIENTS["urllib3"]
-    )  # in the lab's process only
-    monkeypatch.setitem(strategies.STRATEGIES, "broken", strategies.Strategy("broken", "no-such-client", "serial"))
-    for order in range(2):  # as the lab leaves them that was killed in a trial
-        (store.folder / NAME / f"trial-{order:04d}").mkdir()
-        (store.folder / NAME / f"trial-{order:04d}" / "1.process").touch()
-    with counting_server() as server:
-        run = carry_out(server, planned("broken", "urllib3"))
-    found = {trial.strategy: trial for trial in run.trials}
-    assert found["urllib3"].status == "done"
-    assert found["broken"].status == "failed"
-    assert found["broken"].reason.startswith("KeyError: 'no-such-client' (")
-    log = store.folder / NAME / f"trial-{found['broken'].order:04d}" / "trial.log"
-    assert "Traceback" in log.read_text()
-    assert [path.name for path in log.parent.iterdir()] == ["trial.log"]
-
-
-def test_a_trial_with_an_impossible_figure_has_failed_and_the_others_go_on(store, carry_out):
-    """The server's counter of requests falls while the second trial is measured, as that of a new process does."""
-    with counting_server() as server:
-        testbed = Failing(server)
-        testbed.fourth = ServerCounters(upstream=ServerUse(cpu_seconds=0.0, requests=0))
-        run = carry_out(testbed, planned("http.client", rounds=3))
-    assert [trial.status for trial in run.trials] == ["done", "failed", "done"]
-    assert run.trials[1].reason.startswith("impossible figure: requests")
-    assert store.read(NAME) == run
-
-
-def test_the_requests_of_a_trial_that_is_killed_are_kept_as_partial(store, carry_out):
-    """With its cause."""
-
-    def kill(finished: int | None) -> None:
-        (trial,) = (one for one in trial_processes() if one.ppid() == os.getpid())
-        if (finished or 0) >= 5 and recorder.events[-1][1] == "urllib3":
-            trial.kill()
-
-    recorder = Recorder(progressed=kill)
-    with counting_server(lambda seen: ok(b"x" * 50) if seen.target != "/1" else None, hold=0.03) as server:
-        run = carry_out(
-            server, planned("http.client", "urllib3", requests=40, path="/{k}"), recorder, keep_samples=True
-        )
-    whole, killed = sorted(run.trials, key=lambda trial: trial.strategy)
-    assert [(one.status, one.partial) for one in (whole, killed)] == [("done", None), ("failed", True)]
-    assert killed.reason.startswith("its process was ended by SIGKILL")
-    assert 5 <= killed.requests < 40
-    assert killed.errors == {"reset": 1}
-    assert killed.bytes_received == 50 * (killed.requests - 1)
-    assert killed.latency_seconds.p50 >= 0.03
-    assert sum(row.requests for row in killed.over_time) == killed.requests
-    assert (killed.cpu_seconds, killed.peak_pss_bytes, killed.verdict) == (None, None, None)
-    with np.load(store.folder / NAME / f"samples/trial-{killed.order:04d}.npz") as kept:
-        assert kept["number"].tolist() == list(range(killed.requests))
-    assert store.read(NAME) == run
-
-
-def test_a_trial_ends_as_failed_if_requests_fail_and_no_health_check_is_answered(carry_out):
-    """After five failures in a row and a failed check without a success after it; what had finished is partial."""
-
-    class Testbed(FakeTestbed):
-        def trouble(self, upstream: str, route: str, workload: Workload) -> str:  # noqa: ARG002
-            return f"{upstream} by {route} does not answer"
-
-    release = threading.Event()
-
-    def answer(_seen):
-        return ok() if len(server.seen) < 10 else release.wait(30) and None
-
-    with counting_server(answer) as server:
-        (trial,) = carry_out(Testbed(server), planned("http.client", requests=300, timeout=0.1)).trials
-        release.set()
-    assert (trial.status, trial.partial, set(trial.errors)) == ("failed", True, {"timeout-read"})
-    assert "aiohttp by direct does not answer" in trial.reason
-    assert len(server.seen) < 300
-
-
-def test_a_trial_without_any_success_has_failed_with_its_figures(carry_out):
-    """Errors are counted and named; there are no latencies to be proud of."""
-    with counting_server(lambda _: ok(status="503 Service Unavailable")) as server:
-        run = carry_out(server, planned("urllib3"))
-    (trial,) = run.trials
-    assert (run.status, next(caution.kind for caution in run.cautions)) == ("incomplete", "failed-trials")
-    assert (trial.status, trial.requests, trial.errors) == ("failed", 12, {"status-5xx": 12})
-    assert "status 503" in trial.reason
-    assert (trial.latency_seconds, trial.requests_per_second) == (None, 0)
-
-
-def test_a_testbed_that_dies_ends_the_run_with_its_reason(store, carry_out):
-    """There is nothing left to measure against; what was finished is in the file."""
-    with counting_server() as server, pytest.raises(IncompleteRun, match="no descriptors in trial 2 of 3"):
-        carry_out(Failing(server), planned("http.client", rounds=3))
-    run = store.read(NAME)
-    assert (run.status, [trial.status for trial in run.trials]) == ("incomplete", ["done", "lost"])
-    assert run.trials[1].reason == "no descriptors"
+    with pytest.raises(IncompleteRun, match=message):
+        execute(planned("http.client", rounds=3), measured, store, Recorder(**{when: fail}))
+    stopped = store.read(NAME)
+    assert (stopped.status, [trial.status for trial in stopped.trials]) == ("incomplete", statuses)
+    run = execute(resume_run(stopped, SURROUNDINGS), measured, store, Recorder())
+    assert (run.status, sum(trial.status == "done" for trial in run.trials)) == ("done", 3)

@@ -1,4 +1,4 @@
-"""`--find-max`: the rates that a search tries, its result, what an interrupt leaves, and how arms compare by it."""
+"""`--find-max`: the rates that a search tries, its result, how arms compare by it, and interrupted searches."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from clientlab.errors import IncompleteRun
 from clientlab.judging.comparison import compare
 from clientlab.judging.find_max import bracket_of, next_rate, typical_rate, why_not_held
 from clientlab.reports import as_csv, as_html, as_markdown
-from clientlab.reports.headline import answers
+from clientlab.reports.headline import group_answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.conditions import Conditions
-from clientlab.results.document import Run
-from clientlab.results.trial import Trial
-from clientlab.running.execute import TrialInterrupted, execute, resumed
+from clientlab.running.execute import TrialInterrupted, execute, resume_run
+from clientlab.trial.result import Trial
 from clients.documents import SURROUNDINGS, a_searched_trial
 from clients.running.runs import NAME, Recorder, planned
 
@@ -25,7 +24,7 @@ TRUTH = {"http.client": 70.0, "urllib3": 640.0}
 
 
 def searched(held, highest: float = 1e6) -> list[tuple[float, bool]]:
-    """All outcomes of a search. `held`: rate → whether a trial holds it."""
+    """The outcomes of a search. `held`: tells whether a trial holds a rate."""
     outcomes: list[tuple[float, bool]] = []
     while (rate := next_rate(outcomes, 100.0, 4.0, highest)) is not None:
         outcomes.append((rate, held(rate)))
@@ -35,7 +34,7 @@ def searched(held, highest: float = 1e6) -> list[tuple[float, bool]]:
 
 @pytest.mark.parametrize("truth", [4.1, 99.9, 160.0, 123_456.0])
 def test_a_search_ends_within_its_resolution_around_the_truth(truth):
-    """Whichever way the first rate lies. It takes few trials, and none beyond twice the truth but the first."""
+    """It takes few trials, and tries no rate beyond twice the truth except the first."""
     outcomes = searched(lambda rate: rate <= truth)
     held, failed = bracket_of(outcomes)
     assert held <= truth < failed <= 1.025 * held
@@ -44,7 +43,7 @@ def test_a_search_ends_within_its_resolution_around_the_truth(truth):
 
 
 def test_one_disturbed_trial_does_not_move_the_result():
-    """A rate is decided when two of its trials agree; on the way up, one trial is enough."""
+    """A rate is decided when two of its trials agree. On the way up, one trial is enough."""
     for disturbed in range(12):
         count = iter(range(100))
         outcomes = searched(lambda rate, count=count, disturbed=disturbed: next(count) != disturbed and rate <= 160)
@@ -54,7 +53,7 @@ def test_one_disturbed_trial_does_not_move_the_result():
 
 
 def test_a_search_ends_at_its_limits():
-    """No rate below the lowest is tried, and none above the highest: then an end of the bracket is missing."""
+    """An end of the bracket is missing if even the lowest rate does not hold, or the highest does."""
     nothing = searched(lambda _: False)
     assert [rate for rate, _ in nothing[::2]] == [100, 50, 25, 12.5, 6.25, 4]
     assert bracket_of(nothing) == (None, 4)
@@ -74,11 +73,11 @@ def test_a_search_ends_at_its_limits():
     ],
 )
 def test_a_trial_holds_its_rate_while_its_conditions_hold_and_no_backlog_grows(changes, why):
-    """5 requests a second that are not served make a backlog of 12 in half of 5 s, with p99 still low."""
+    """A backlog counts even if p99 is still low: 5 missed requests per second are 12 in half of 5 s."""
     assert why_not_held(a_searched_trial("urllib3", 1, 200.0, **changes), CONDITIONS) == why
 
 
-def searching(rounds: int = 2) -> Run:
+def searching(rounds: int = 2):
     """A run that has not begun."""
     return planned(*TRUTH, rounds=rounds, more={"find_max": CONDITIONS}, duration=5.0)
 
@@ -87,26 +86,26 @@ def measured(trial, workload, *_: object) -> Trial:
     """A trial that holds its rate up to its strategy's highest."""
     assert (workload.rate, workload.duration, workload.max_late) == (trial.search_rate, 5.0, 5.0)
     done = a_searched_trial(trial.strategy, trial.round, trial.search_rate, served=TRUTH[trial.strategy])
-    return Trial(**(done.model_dump() | trial.model_dump()))
+    return done.model_copy(update={"planned": trial})
 
 
 def test_arms_compare_by_their_highest_rates_in_every_report(store):
-    """With an interval that counts the rates that held and did not hold. Every trial is in the run file."""
+    """The interval covers the rates that held and did not hold. The run file has every trial."""
     run = execute(searching(rounds=3), measured, store, Recorder())
     assert (store.read(NAME), run.status, len(run.trials)) == (run, "done", 6)
-    assert sorted(trial.order for trial in run.every_trial) == list(range(run.measured))
+    assert sorted(trial.planned.order for trial in run.every_trial) == list(range(run.measured))
     for trial in run.trials:
-        assert 0.965 < trial.highest_rate.middle / TRUTH[trial.arm] < 1.05
+        assert 0.965 < trial.highest_rate.middle / TRUTH[trial.planned.arm] < 1.05
     rate = typical_rate(run.trials_of("urllib3"))
     rates = [trial.highest_rate for trial in run.trials_of("urllib3")]
     assert rate.low <= min(one.held for one in rates) < 640 < max(one.not_held for one in rates) <= rate.high
     (group,) = groups_of(run)
     best, other = group.rows
     assert (best.name, best.first, other.ratio.value) == ("urllib3", True, pytest.approx(640 / 70, rel=0.05))
-    (answer,) = answers([group])
+    ((answer,),) = group_answers([group])
     assert answer.startswith(f"urllib3 held {rate.value:.0f} (")
-    assert f"{rate.value:.0f} (" in as_markdown.render(run)
-    assert f"{rate.value:.0f} (" in as_html.render(run)
+    for report in (as_markdown, as_html):
+        assert f"{rate.value:.0f} (" in report.render(run)
     rows = list(csv.DictReader(io.StringIO(as_csv.render(run))))
     assert len(rows) == run.measured
     assert {row["arm"] for row in rows if row["highest_requests_per_second"]} == set(TRUTH)
@@ -115,7 +114,7 @@ def test_arms_compare_by_their_highest_rates_in_every_report(store):
 
 
 def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
-    """The run that goes on has the same rates as one that was not interrupted."""
+    """It tries the same rates as a search that was not interrupted."""
     whole = execute(searching(), measured, store, Recorder())
 
     def interrupted(trial, *rest):
@@ -128,19 +127,19 @@ def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
         execute(searching(), interrupted, store, Recorder())
     stopped = store.read(NAME)
     assert (stopped.status, len(stopped.probes), stopped.probes[7].status) == ("incomplete", 8, "lost")
-    again = execute(resumed(stopped, SURROUNDINGS), measured, store, Recorder())
+    again = execute(resume_run(stopped, SURROUNDINGS), measured, store, Recorder())
     assert again.status == "done"
-    rates = [(one.arm, one.round, one.search_rate) for one in again.probes if one.status == "done"]
-    assert rates == [(one.arm, one.round, one.search_rate) for one in whole.probes]
+    tried, expected = (
+        [(one.planned.arm, one.planned.round, one.planned.search_rate) for one in run.probes if one.status == "done"]
+        for run in (again, whole)
+    )
+    assert tried == expected
     assert [trial.highest_rate for trial in again.trials] == [trial.highest_rate for trial in whole.trials]
 
 
 def test_an_arm_that_holds_no_rate_has_a_failed_trial_with_the_reason(store, monkeypatch):
-    """The others are compared."""
     monkeypatch.setitem(TRUTH, "http.client", 1.0)
     run = execute(searching(rounds=1), measured, store, Recorder())
-    assert (run.status, {trial.arm: trial.status for trial in run.trials}) == (
-        "incomplete", {"urllib3": "done", "http.client": "failed"},
-    )  # fmt: skip
-    (failed,) = [trial for trial in run.trials if trial.status == "failed"]
+    failed, done = sorted(run.trials, key=lambda trial: trial.planned.arm)
+    assert (run.status, failed.status, done.status) == ("incomplete", "failed", "done")
     assert failed.reason.startswith("it held no rate: at 4 requests/s, the backlog grew")

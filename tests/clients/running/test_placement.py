@@ -1,4 +1,4 @@
-"""Cores of their own: who gets which, and that the processes stay on them."""
+"""Which CPUs each part gets, and that the processes stay on them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from clientlab.conformance.server import counting_server
 from clientlab.errors import FieldError
-from clientlab.running.placement import cores_of, placed, placement_here
+from clientlab.running.testbed import group_by_core, place, place_here
 from clientlab.workload.workload import Workload
 from clients.measured import measure, trial_processes
 
-needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity is Linux'")
+needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity")
 
 
 @pytest.mark.parametrize(
@@ -25,35 +25,33 @@ needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason
     ],
 )
 def test_client_and_servers_never_share_a_core(cores, proxied, client, upstream, proxy):
-    """Upstream and proxy share one where there is only one for them."""
-    found = placed([[cpu] for cpu in range(cores)], proxied=proxied)
+    """Upstream and proxy share a core if there is only one for both."""
+    found = place([[cpu] for cpu in range(cores)], proxied=proxied)
     assert (found.client, found.upstream, found.proxy) == (client, upstream, proxy)
 
 
 def test_both_threads_of_a_core_go_to_one_part(tmp_path):
-    """Unless there is only one core, or the system does not tell."""
+    """Unless there is only one core, or the system does not show the threads."""
     for cpu, siblings in {0: "0,2", 1: "1,3", 2: "0,2", 3: "1,3"}.items():
         folder = tmp_path / f"sys/devices/system/cpu/cpu{cpu}/topology"
         folder.mkdir(parents=True)
         (folder / "thread_siblings_list").write_text(f"{siblings}\n")
-    assert cores_of([0, 1, 2, 3], tmp_path) == [[0, 2], [1, 3]]
-    assert cores_of([0, 2], tmp_path) == [[0], [2]]
-    assert cores_of([0, 1, 2], tmp_path / "none") == [[0], [1], [2]]
+    assert group_by_core([0, 1, 2, 3], tmp_path) == [[0, 2], [1, 3]]
+    assert group_by_core([0, 2], tmp_path) == [[0], [2]]
+    assert group_by_core([0, 1, 2], tmp_path / "none") == [[0], [1], [2]]
 
 
 @needs_affinity
 def test_one_core_is_not_divided(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     with pytest.raises(FieldError, match="two cores"):
-        placement_here(proxied=False)
+        place_here(proxied=False)
 
 
 @pytest.mark.real
 @needs_affinity
 def test_all_processes_of_a_trial_stay_on_their_cpus():
-    """Those of its pool as well."""
-    cpu = max(os.sched_getaffinity(0))
-    found = []
+    cpu, found = max(os.sched_getaffinity(0)), []
 
     def note() -> None:
         found.extend(process.cpu_affinity() for process in trial_processes())
@@ -61,4 +59,4 @@ def test_all_processes_of_a_trial_stay_on_their_cpus():
     with counting_server() as server:
         workload = Workload(requests=4, warmup=0, concurrency=2, connections="warm")
         measure("urllib3@processes", workload, server.url, cpus=[cpu], on_start=note)
-    assert found == [[cpu]] * 3
+    assert found == [[cpu]] * 3  # the pool has two

@@ -1,4 +1,4 @@
-"""Trials in slices: the processes of a group live side by side, and measure by turns."""
+"""Trials in slices: the processes of a round live side by side and take turns to measure."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from clientlab.conformance.server import counting_server
 from clientlab.errors import IncompleteRun
 from clientlab.results.document import Run
 from clientlab.running import trial_runner
-from clientlab.running.due import slices_of
-from clientlab.running.execute import execute, resumed
+from clientlab.running.execute import execute, resume_run
+from clientlab.running.schedule import count_slices
 from clientlab.running.trial_runner import TrialRunner
 from clients.documents import SURROUNDINGS
 from clients.fake_testbed import FakeTestbed
 from clients.measured import trial_processes
 from clients.running.runs import NAME, Recorder, planned
-from clients.running.test_received import OneUpstream
+from clients.trial.test_received import OneUpstream
 from running import gunicorn
 
 
 def in_slices(*strategies: str, slices: int | None = 4, rounds: int = 1, **workload) -> Run:
-    """A run of trials of a fifth of a second, in slices."""
+    """A run whose trials take a fifth of a second, in slices."""
     more = {"upstreams": ["aiohttp"], "slices": slices}
     return planned(*strategies, rounds=rounds, more=more, **{"duration": 0.2} | workload)
 
 
-def carried_out(run, server, store, **runner):
-    """The run, measured by turns."""
+def carry_out(run, server, store, **runner):
     testbed = server if isinstance(server, FakeTestbed) else FakeTestbed(server)
     measures = TrialRunner(testbed, **runner)
     return execute(run, measures, store, Recorder(), by_turns=measures.by_turns)
@@ -39,20 +38,20 @@ def carried_out(run, server, store, **runner):
 
 @pytest.mark.real
 def test_the_trials_of_a_group_measure_by_turns(store):
-    """Each trial's slices lie between those of the others, and its figures are of its slices and of nothing else."""
+    """Each trial's slices lie between those of the others, and its figures are only those of its slices."""
     planned_run = in_slices("http.client", "urllib3", "requests-session")
     with counting_server(hold=0.002) as server:
-        run = carried_out(planned_run, server, store)
+        run = carry_out(planned_run, server, store)
     turns = [connection for connection, _ in itertools.groupby(seen.connection for seen in server.seen)]
     assert set(turns) == {1, 2, 3}
     assert len(turns) >= 2 * len(run.trials)
     for trial in run.trials:
-        assert (trial.status, trial.slices, trial.errors) == ("done", 4, {})
-        assert trial.requests == trial.upstream_use.requests
-        assert trial.wall_seconds >= 0.2
-        assert trial.cpu_seconds > 0
-        assert trial.connections_opened == trial.connections_reopened == 0
-    assert sum(trial.requests for trial in run.trials) < len(server.seen)
+        assert (trial.status, trial.planned.slices, trial.figures.errors) == ("done", 4, {})
+        assert trial.figures.requests == trial.servers.upstream.requests
+        assert trial.figures.wall_seconds >= 0.2
+        assert trial.measured.cpu_seconds > 0
+        assert trial.measured.connections_opened == trial.measured.connections_reopened == 0
+    assert sum(trial.figures.requests for trial in run.trials) < len(server.seen)
 
 
 @pytest.mark.parametrize(
@@ -64,27 +63,25 @@ def test_the_trials_of_a_group_measure_by_turns(store):
         ("requests-session@threads", {"shards": 2, "concurrency": 4}, 1),
     ],
 )
-def test_what_cannot_wait_for_its_turn_is_measured_as_a_whole(strategy, workload, slices):
+def test_trials_that_cannot_take_turns_are_measured_in_one_piece(strategy, workload, slices):
     """Slices need a duration, open connections, a closed load, and one process."""
     plan = in_slices(strategy, **workload).experiment
-    assert slices_of(plan, plan.arms[0]) == slices
+    assert count_slices(plan, plan.arms[0]) == slices
 
 
 @pytest.mark.real
 def test_connections_that_a_server_closes_between_slices_are_opened_before_the_next_one(store, monkeypatch):
-    """They are counted, and no request of the measured time fails."""
     monkeypatch.setattr(trial_runner, "_OWN_REST", 1.1)
     planned_run = in_slices("urllib3", "requests-session", slices=2)
     with gunicorn("aiohttp", keep_alive="1") as server:  # between two slices, as long as other trials would take
-        run = carried_out(planned_run, OneUpstream(server), store, on_end=lambda: time.sleep(1.3))
+        run = carry_out(planned_run, OneUpstream(server), store, on_end=lambda: time.sleep(1.3))
     for trial in run.trials:
-        assert (trial.status, trial.errors) == ("done", {})
-        assert trial.connections_reopened > 0
+        assert (trial.status, trial.figures.errors) == ("done", {})
+        assert trial.measured.connections_reopened > 0
 
 
 @pytest.mark.real
 def test_a_process_that_dies_between_its_slices_is_lost_and_measured_once_more(store):
-    """The others of its round go on; the trial that is repeated has all its slices."""
     killed = []
 
     def kill_another() -> None:
@@ -94,18 +91,18 @@ def test_a_process_that_dies_between_its_slices_is_lost_and_measured_once_more(s
             os.kill(waiting[0].pid, signal.SIGKILL)
 
     with counting_server() as server:
-        run = carried_out(in_slices("http.client", "urllib3"), server, store, on_end=kill_another)
+        run = carry_out(in_slices("http.client", "urllib3"), server, store, on_end=kill_another)
     lost, *done = sorted(run.trials, key=lambda trial: trial.status == "done")
     assert (lost.status, run.status, len(done)) == ("lost", "done", 2)
     assert "SIGKILL" in lost.reason
     assert "between two slices" in lost.reason
-    assert {trial.arm for trial in done} == {"http.client", "urllib3"}
+    assert {trial.planned.arm for trial in done} == {"http.client", "urllib3"}
 
 
 @pytest.mark.real
 @pytest.mark.usefixtures("terminal_signals")
 def test_an_interrupt_within_a_slice_drops_the_round_and_keeps_those_before(store):
-    """The trials of the round are lost with the requests that they had made, and a resumed run measures them again."""
+    """The trials of the round are lost, with the figures so far, and a resumed run measures them again."""
     starts = itertools.count(1)
 
     def interrupt() -> None:
@@ -115,13 +112,13 @@ def test_an_interrupt_within_a_slice_drops_the_round_and_keeps_those_before(stor
     planned_run = in_slices("http.client", "urllib3", rounds=2)
     with counting_server() as server:
         with pytest.raises(IncompleteRun, match="trial 3 of 4"):
-            carried_out(planned_run, server, store, on_start=interrupt)
+            carry_out(planned_run, server, store, on_start=interrupt)
         assert trial_processes() == []
         run = store.read(NAME)
-        assert [(trial.round, trial.status) for trial in run.trials] == [
+        assert [(trial.planned.round, trial.status) for trial in run.trials] == [
             (1, "done"), (1, "done"), (2, "lost"), (2, "lost"),
         ]  # fmt: skip
         assert all(trial.partial for trial in run.trials[2:])
-        again = carried_out(resumed(run, SURROUNDINGS), server, store)
-    assert [(trial.round, trial.status) for trial in again.trials[4:]] == [(2, "done"), (2, "done")]
+        again = carry_out(resume_run(run, SURROUNDINGS), server, store)
+    assert [(trial.planned.round, trial.status) for trial in again.trials[4:]] == [(2, "done"), (2, "done")]
     assert again.status == "done"

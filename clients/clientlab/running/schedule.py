@@ -1,0 +1,223 @@
+"""The schedule of a run: which trials are due, when its rounds end, and how long it takes.
+
+Everything follows from the run document, so a run that stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from math import ceil
+
+from clientlab import strategies
+from clientlab.judging import find_max
+from clientlab.judging.claims import ClaimEvidence
+from clientlab.judging.judgement import undecided_arms
+from clientlab.judging.ranking import rank_arms
+from clientlab.results.document import RoundsEnded, Run
+from clientlab.results.plan import Arm, Plan
+from clientlab.settings import UPSTREAMS
+from clientlab.statistics.decisions import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, is_narrow, is_settled
+from clientlab.trial.result import PlannedTrial, Trial
+from clientlab.workload.load import expected_requests, expected_schedule, is_open, is_warm
+from clientlab.workload.workload import Workload, reseed_for_round
+
+Due = tuple[int, str]
+"""A trial that is left to measure: its round, from 1, and the name of its arm."""
+
+
+def find_due(run: Run, rounds: int | None = None) -> list[Due]:
+    """Return what is left to measure, in order: first what was never measured, then what has to be repeated.
+
+    A lost trial is repeated once. After the run was resumed, every trial that had failed or was lost is repeated.
+    """
+    plan, count = run.experiment, rounds or count_rounds(run)
+    attempts = defaultdict[Due, list[Trial]](list)
+    for trial in run.trials:
+        attempts[trial.planned.round, trial.planned.arm].append(trial)
+    since = run.resumed[-1].trials if run.resumed else 0
+
+    def has_to_be_repeated(due: Due) -> bool:
+        recent = [trial for trial in attempts[due] if trial.planned.order >= since]
+        most = 2 if any(trial.status == "lost" for trial in recent) else 1
+        return len(recent) < most and all(trial.status != "done" for trial in attempts[due])
+
+    order = [(number, arm) for number, arm in plan.schedule(count) if number <= run.decided.get(arm, count)]
+    new = [due for due in order if due not in attempts]
+    return new + [due for due in order if due in attempts and has_to_be_repeated(due)]
+
+
+def count_rounds(run: Run) -> int:
+    """Return how many rounds are planned or have begun. With a budget, each further round is decided on its own."""
+    planned = run.experiment.rounds if run.experiment.budget is None else 1
+    return max([planned, *(trial.planned.round for trial in run.trials)])
+
+
+def plan_turn(
+    run: Run, due: Sequence[Due], whole: Plan | None = None, search_rate: float | None = None, *, by_turns: bool = False
+) -> list[tuple[PlannedTrial, Workload]]:
+    """Return the next trial with its workload and, if it is measured in slices, those that it is compared with.
+
+    `whole`: the plan with the credentials that the run does not hold. `search_rate`: requests per second that a search
+    for the highest rate tries. `by_turns`: whether trials can be measured side by side, in slices.
+    """
+    plan, arms = run.experiment, {arm.name: arm for arm in run.experiment.arms}
+    number, first = due[0][0], arms[due[0][1]]
+    turn = [first]
+    if by_turns and count_slices(plan, first) > 1:
+        others = [arms[name] for other_number, name in due if other_number == number]
+        same = (first.workload, first.upstream, first.link)
+        compared = [arm for arm in others if (arm.workload, arm.upstream, arm.link) == same]
+        turn = [arm for arm in compared if count_slices(plan, arm) > 1]
+        in_flight = accumulate(_count_in_flight(arm, plan.workloads[arm.workload]) for arm in turn)
+        # Each trial keeps its connections open.
+        turn = turn[: max(1, sum(total <= 512 for total in in_flight))]
+    planned = []
+    for index, arm in enumerate(turn):
+        workload = (whole or plan).workloads[arm.workload]
+        if search_rate is not None:
+            workload = replace(workload, rate=search_rate)
+        workload = reseed_for_round(workload, plan.seed, number)
+        trial = PlannedTrial(
+            **{field: getattr(arm, field) for field in PlannedTrial.model_fields if field in Arm.model_fields},
+            arm=arm.name, round=number, order=run.measured + index, concurrency=_count_in_flight(arm, workload),
+            search_rate=search_rate, slices=count_slices(plan, arm) if by_turns else 1,
+        )  # fmt: skip
+        planned.append((trial, workload))
+    return planned
+
+
+_SLICE_SECONDS, _EXTERNAL_SLICE_SECONDS = 0.1, 0.5  # shortest slice, also on servers whose response times are unknown
+_WAVES = 10  # a slice is this many times as long as a request waits, because it ends with its last request
+_USUAL_SLICES = 8  # more make hardly any difference: docs/how-it-measures.md has a table
+
+
+def count_slices(plan: Plan, arm: Arm) -> int:
+    """Return into how many slices a trial's measured time is divided.
+
+    A trial stays whole if it cannot pause: one with a number of requests, a schedule, shards, an external tool, or
+    connections that are opened while the clock runs.
+    """
+    workload = plan.workloads[arm.workload]
+    stays_whole = is_open(workload) or not is_warm(workload) or workload.shards > 1
+    if workload.duration is None or stays_whole or strategies.client_spec(strategies.find(arm.strategy).client).program:
+        return 1
+    if plan.slices is not None:
+        return plan.slices
+    shortest = _SLICE_SECONDS if arm.upstream in UPSTREAMS else _EXTERNAL_SLICE_SECONDS
+    shortest = max(shortest, _WAVES * _estimate_wait(arm, workload))
+    return max(1, min(_USUAL_SLICES, int(1e-9 + workload.duration / shortest)))
+
+
+DEFAULT_TIME_BUDGET = 600.0
+"""Seconds. A run with a precision has to end on a busy machine, too."""
+
+
+def decide_arms(run: Run, rounds: int) -> Run:
+    """Return a run with a budget after a round, with the arms whose comparisons are all decided by now."""
+    # Fewer than four rounds say little about how much arms vary.
+    if run.experiment.budget is None or rounds < max(4, run.experiment.rounds):
+        return run
+    undecided = undecided_arms(run)
+    new = {arm.name: rounds for arm in run.experiment.arms if arm.name not in undecided | run.decided.keys()}
+    return run.model_copy(update={"decided": run.decided | new}) if new else run
+
+
+def find_end(run: Run, rounds: int, seconds: float, trial_seconds: float = 0.0) -> RoundsEnded | None:
+    """Return why the run ends after this many rounds, which took `seconds`, or None if another round is due.
+
+    A round is due only if it will end within the budget. `trial_seconds`: mean of the trials of the last round.
+    """
+    plan = run.experiment
+    if plan.budget is not None:
+        left = len(plan.arms) - len(run.decided)
+        if not left:
+            return "decided"
+        return "budget" if seconds + left * trial_seconds > plan.budget else None
+    if rounds < plan.rounds:
+        return None
+    if plan.precision is None:
+        return "planned"
+    ratios = [row.ratio for group in rank_arms(run).values() for row in group if not row.fastest and row.ratio]
+    if all(is_narrow(ratio, plan.precision) for ratio in ratios):
+        find = ClaimEvidence(run).finding
+        if all(
+            is_settled(find(claim, SEQUENTIAL_CONFIDENCE), find(claim, DECIDED_CONFIDENCE), plan.precision)
+            for claim in plan.claims
+        ):
+            return "precision"
+    return "time-budget" if seconds * (rounds + 1) / rounds > get_time_budget(plan) else None
+
+
+# Measured on two cores.
+_RUN_SECONDS = 2.0  # starting the servers and writing the report
+_TRIAL_SECONDS = 0.4  # starting a trial's process, importing its library, and closing its connections
+_CONNECTION_SECONDS = 0.002  # opening a connection: with 300, threads take 1.0 s longer to warm up, and aiohttp 0.2 s
+_REQUEST_SECONDS = 0.0007  # CPU time of a request on both sides
+
+
+def estimate_seconds(plan: Plan) -> float:
+    """Estimate the seconds of a whole run, or its most if a budget or a precision decides how many rounds it has.
+
+    Each bundled experiment took between half and twice as long. `reports.progress` estimates again after round 1.
+    """
+    if plan.budget is not None:
+        return _RUN_SECONDS + plan.budget
+    rounds_seconds = plan.rounds * estimate_round_seconds(plan)
+    return _RUN_SECONDS + max(rounds_seconds, 0.0 if plan.precision is None else get_time_budget(plan))
+
+
+def estimate_seconds_left(run: Run) -> float:
+    """Estimate the seconds of a run that begins or goes on. A run that goes on has its whole budget again."""
+    plan = run.experiment
+    if plan.budget is not None or plan.precision is not None:
+        return estimate_seconds(plan)
+    return estimate_seconds(plan) * max(0.0, 1 - len(run.trials) / max(1, plan.rounds * len(plan.arms)))
+
+
+def get_time_budget(plan: Plan) -> float:
+    """Return the seconds after which a run with a precision begins no further round."""
+    return DEFAULT_TIME_BUDGET if plan.time_budget is None else plan.time_budget
+
+
+def estimate_round_seconds(plan: Plan) -> float:
+    """Estimate the seconds of one round, with all trials of a search for the highest rate."""
+    trials = 1 if plan.find_max is None else find_max.USUAL_TRIALS
+    return sum(trials * _estimate_trial_seconds(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+
+
+def _estimate_trial_seconds(arm: Arm, workload: Workload) -> float:
+    in_flight, wait = _count_in_flight(arm, workload), _estimate_wait(arm, workload)
+    warm_up = max(workload.warmup, in_flight) if is_warm(workload) else workload.warmup
+    before = _TRIAL_SECONDS + in_flight * _CONNECTION_SECONDS + ceil(warm_up / in_flight) * wait
+    if (schedule := expected_schedule(workload)) is not None:
+        return before + schedule.length + wait
+    if workload.requests is None:
+        return before + (workload.duration or 0.0) + wait
+    waves = max(1.0, workload.requests / in_flight)
+    return before + max(waves * wait, workload.requests * _REQUEST_SECONDS)
+
+
+def find_most_in_flight(plan: Plan) -> int:
+    """Return the largest number of requests that any trial has in flight at once."""
+    return max(_count_in_flight(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+
+
+def _count_in_flight(arm: Arm, workload: Workload) -> int:
+    """Return the requests in flight: the same number in all rounds, even if each draws how many requests arrive."""
+    return strategies.find(arm.strategy).in_flight(workload.concurrency, expected_requests(workload))
+
+
+def _estimate_wait(arm: Arm, workload: Workload) -> float:
+    """Return the mean seconds that a request waits for the upstream's delay and the link."""
+    return estimate_mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
+
+
+def estimate_mean_delay(workload: Workload) -> float:
+    """Estimate the mean delay in seconds that requests ask for, from the first hundred."""
+    if workload.delay is None:
+        return 0.0
+    delay = workload.delay.at(workload.seed)
+    return sum(delay(number) for number in range(100)) / 100

@@ -1,1 +1,0 @@
-"""The sample log of a trial: its format, writer and reader."""

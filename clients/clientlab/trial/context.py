@@ -1,0 +1,86 @@
+"""What a trial's process gets from its parent, and what it returns at its end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from clientlab.strategies import Strategy
+from clientlab.workload.load import expected_requests, is_warm
+from clientlab.workload.workload import ShardWorkload, Workload, take_share
+
+# Files in the trial's folder
+CONTEXT_FILE = "context.pickle"  # only while its processes start, which inherit the open file
+OUTPUT_FILES = "trial*.log"  # pattern of the names of the files with the output of its processes
+WARM_UP_FOLDER = "warm-up"  # the sample log of a warm-up whose connections are closed before the measured part
+TOOL_FILE = "tool.json"  # the `ToolNote` of an external tool
+
+
+@dataclass(frozen=True)
+class PeerAddress:
+    """Where the upstream listens."""
+
+    port: int
+    refusing: tuple[str, ...] = ()  # IP addresses of its host that refuse, often ::1 of localhost
+
+
+@dataclass(frozen=True)
+class TrialContext:
+    """One strategy, one workload and one target. Small and plain, so that it can be sent to other processes."""
+
+    strategy: Strategy
+    workload: Workload
+    base_url: str  # scheme, host and port
+    folder: str  # where the sample log is written
+    address: PeerAddress  # whose connections are counted
+    ca_file: str | None = None  # PEM file of the CA that all clients trust; None: each library's own trust store
+    whole: TrialContext | None = None  # that of the trial, for a shard that shares the sample log with others
+    slices: int = 1  # parts of the measured time, between which the processes wait
+    rest: float = math.inf  # seconds between slices after which a few requests are sent: connections may be closed
+
+    @property
+    def shards(self) -> int:
+        """Number of processes on this machine that divide the trial; 1 for a share of a trial on several machines."""
+        return 1 if isinstance(self.workload, ShardWorkload) else self.workload.shards
+
+    def of_shard(self, shard: int) -> TrialContext:
+        """Return the context of one of these processes."""
+        if self.shards == 1:
+            return self
+        return replace(self, workload=take_share(self.workload, shard, self.concurrency), whole=self)
+
+    @property
+    def warm_up(self) -> int:
+        """Number of requests that warm up the connections. Their numbers are below 0."""
+        return max(self.workload.warmup, self.concurrency) if self.warm else 0
+
+    @property
+    def warm(self) -> bool:
+        return is_warm(self.workload)
+
+    @property
+    def concurrency(self) -> int:
+        """Largest number of requests in flight at once, over all processes."""
+        return self.strategy.in_flight(self.workload.concurrency, expected_requests(self.workload))
+
+
+@dataclass(frozen=True)
+class Done:
+    """Figures of one process of a trial, without its children."""
+
+    began: float  # on the monotonic clock
+    wall_seconds: float
+    cpu_seconds: float
+    extended: bool | None  # as in `Outcome`
+    gil: bool
+    peak_rss_bytes: int
+    slices: tuple[tuple[float, float], ...] = ()  # when each slice began, on that clock, and its wall seconds
+
+
+@dataclass(frozen=True)
+class ToolNote:
+    """Figures of an external tool that no sample can hold. `kept_alive`: requests on kept connections."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    kept_alive: int

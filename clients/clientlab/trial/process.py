@@ -1,0 +1,229 @@
+"""The measured process: does one workload once with one strategy, and nothing else.
+
+Started as ``python -m clientlab.trial.process CONTEXT FD SHARD``. It reads the trial's context from the file descriptor
+CONTEXT, does that shard of it, counted from 0, and writes events to the descriptor FD, one line of JSON each:
+
+    ready    warmed up. Waits for a line on standard input before the measured part, or before each slice. The line may
+             hold the moment of the start (monotonic seconds), or the number of the slice's first request
+    waiting  a trial in slices waits for a line before it wakes up for its next slice
+    sent     all requests have ended, and no process of a pool has: the clock rests until a line comes
+    done     wall seconds, CPU seconds, peak memory. Waits for a line before it ends
+    failed   why the strategy failed. No other event follows
+
+It imports only the parts of the lab that the recorder needs, and only the strategy's own HTTP library.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from types import FrameType
+from typing import Any
+
+from clientlab import plugins, strategies
+from clientlab.errors import PluginError
+from clientlab.executors import pacing
+from clientlab.executors.executor_interface import Executor, RequestNumbers
+from clientlab.executors.pacing import PacedNumbers
+from clientlab.trial import usage
+from clientlab.trial.context import WARM_UP_FOLDER, Done, TrialContext
+from clientlab.trial.recorder import CallerFactory
+from clientlab.trial.recording import preallocate
+from clientlab.trial.sample_log import begin_schedule
+from clientlab.workload.load import arrivals_of
+
+
+@dataclass
+class Events:
+    """The pipe to the process that started this one."""
+
+    descriptor: int
+
+    def send(self, event: str, **figures: Any) -> None:
+        os.write(self.descriptor, json.dumps({"event": event, **figures}).encode() + b"\n")
+
+    def send_and_wait(self, event: str, **figures: Any) -> str:
+        """Send an event and return the answer, a line. End the process if the parent is gone."""
+        self.send(event, **figures)
+        if not (line := sys.stdin.readline()):
+            raise SystemExit(1)
+        return line.strip()
+
+
+def main(arguments: list[str]) -> None:
+    """Run the trial, or a shard of it, whose context is in a file that this process has inherited."""
+    inherited, descriptor, shard = map(int, arguments)
+    _end_pool_on_sigterm()
+    usage.raise_descriptor_limit()
+    events = Events(descriptor)
+    context: TrialContext | None = None
+    try:
+        with os.fdopen(inherited, "rb") as file:
+            whole: TrialContext = pickle.load(file)  # noqa: S301 - the parent process wrote it
+        context = whole.of_shard(shard)
+        load_libraries(context)
+        (_run_in_slices if context.slices > 1 else _run_whole)(context, events)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # shutting down the interpreter would take time that belongs to no trial
+    except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
+        traceback.print_exc()
+        events.send("failed", reason=_describe(error, context))
+
+
+def _end_pool_on_sigterm() -> None:
+    """End all processes of the trial on SIGTERM, which the kernel sends when the lab is killed."""
+    trial = os.getpid()
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        if os.getpid() == trial:  # a pool's process inherits the handler, and ends alone
+            os.killpg(0, signal.SIGKILL)
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def load_libraries(context: TrialContext) -> None:
+    """Import the strategy's libraries before the clock starts. Forked children share the imported modules."""
+    plugins.admit([context.strategy.client, context.strategy.executor])
+    executor_class = strategies.load(strategies.executor_spec(context.strategy.executor).import_path)
+    if hasattr(executor_class, "prepare"):
+        executor_class.prepare()
+    strategies.load(strategies.client_spec(context.strategy.client).import_path)
+
+
+def make_executor(context: TrialContext) -> Executor:
+    """Return the strategy's executor, not yet open. Its libraries must be loaded."""
+    import_path = strategies.executor_spec(context.strategy.executor).import_path
+    executor_class = strategies.load(import_path)
+    executor: Executor = executor_class(
+        CallerFactory(context), **strategies.select_settings(context.strategy, import_path)
+    )
+    return executor
+
+
+class _Stopwatch:
+    """Counts wall and CPU seconds from `began`, when it was made."""
+
+    def __init__(self) -> None:
+        self._cpu = usage.cpu_seconds()
+        self.began = self._from = perf_counter()
+
+    def rest(self, events: Events) -> None:
+        """Stop the clock while the parent reads the processes' counters."""
+        wall, cpu = self.read()
+        events.send_and_wait("sent")
+        self._cpu = usage.cpu_seconds() - cpu
+        self._from = perf_counter() - wall
+
+    def read(self) -> tuple[float, float]:
+        return perf_counter() - self._from, usage.cpu_seconds() - self._cpu
+
+
+def _run_whole(context: TrialContext, events: Events) -> None:
+    """Measure in one piece.
+
+    Warm: the executor is opened in the warm-up and closed after the clock. Cold: pools, loops, sessions and connections
+    are made and closed inside the clock. In an open load, the executor is opened before the schedule begins.
+    """
+    workload, schedule = context.workload, arrivals_of(context.workload)
+    executor = _warm_up(context) if context.warm else _make_cold_executor(context)
+    if schedule is not None:
+        pacing.prepare()
+        if not context.warm:
+            executor.open()
+    start = float(answer) if (answer := events.send_and_wait("ready")) else None
+    if start is not None:
+        time.sleep(max(0.0, start - perf_counter()))
+    clock = _Stopwatch()
+    if not context.warm and schedule is None:
+        executor.open()
+    began = clock.began if start is None else start
+    numbers = RequestNumbers(workload.requests)
+    if schedule is not None:
+        begin_schedule(Path(context.folder), began)
+        numbers = PacedNumbers(schedule, began)
+    elif workload.requests is None:  # at least as many requests begin as may be in flight
+        numbers = RequestNumbers(None, began + (workload.duration or 0.0), least=context.concurrency)
+    executor.run(numbers)
+    clock.rest(events)
+    if not context.warm:
+        executor.close()
+    wall, cpu = clock.read()
+    extended = numbers.extended if numbers.count is None else None
+    done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss())
+    events.send_and_wait("done", **vars(done))
+    if context.warm:
+        executor.close()
+
+
+def _run_in_slices(context: TrialContext, events: Events) -> None:
+    """Open the connections in the warm-up, and measure a slice whenever it is this trial's turn.
+
+    Between its turns, the process waits and keeps its connections. After a long wait, it sends as many requests as are
+    in flight at once. A slice ends when its last request has ended.
+    """
+    executor, cpu, rested = _warm_up(context), 0.0, perf_counter()
+    slices: list[tuple[float, float]] = []
+    length = (context.workload.duration or 0.0) / context.slices
+    for _ in range(context.slices):
+        events.send_and_wait("waiting")
+        if perf_counter() - rested > context.rest:
+            executor.run(RequestNumbers(context.concurrency, first=-context.concurrency))
+        first = int(events.send_and_wait("ready"))
+        clock = _Stopwatch()
+        executor.run(RequestNumbers(None, clock.began + length, first))
+        wall, used = clock.read()
+        slices.append((clock.began, wall))
+        cpu, rested = cpu + used, perf_counter()
+        events.send_and_wait("sent")
+    wall = sum(seconds for _, seconds in slices)
+    done = Done(slices[0][0], wall, cpu, False, usage.has_gil(), usage.peak_rss(), tuple(slices))
+    events.send_and_wait("done", **vars(done))
+    executor.close()
+
+
+def _warm_up(context: TrialContext) -> Executor:
+    executor = make_executor(context)
+    executor.open()
+    executor.run(RequestNumbers(context.warm_up, first=-context.warm_up))
+    gc.collect()
+    return executor
+
+
+def _make_cold_executor(context: TrialContext) -> Executor:
+    """Make the lab's log, and warm up the code with another executor, whose connections are closed."""
+    if context.workload.warmup:
+        apart = make_executor(replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER)))
+        apart.open()
+        apart.run(RequestNumbers(context.workload.warmup))
+        apart.close()
+        del apart
+        gc.collect()
+    preallocate(context)
+    return make_executor(context)
+
+
+def _describe(error: Exception, context: TrialContext | None) -> str:
+    """Return the error and its place: the line in the user's own file if it came from there, else the innermost."""
+    if isinstance(error, PluginError):
+        return str(error)
+    for place in (context.strategy.client, context.strategy.executor) if context else ():
+        path = strategies.file_of(place)
+        if path is not None and (line := plugins.line_of(error, path)):
+            return f"{type(error).__name__}: {error} ({path}:{line})"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,299 @@
+"""The recorder: times every request of every strategy.
+
+The timed span begins just before the client's `send` and ends when `send` has returned the last byte of the body. It
+includes encoding the request (`encode` = ``each``) and parsing the response (`parse`) if the workload asks for them.
+Building the request and writing its record are off the clock.
+
+`BlockingCaller.send_all` is the loop that does this. `AsyncioCaller.send_all` is the same loop with `await`, and
+`SteppedCaller` times the same span for executors that drive their client themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sized
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from clientlab.executors.executor_interface import AsyncCaller, Caller
+from clientlab.executors.pacing import PacedNumbers
+from clientlab.trial.context import TrialContext
+from clientlab.trial.recording import Admission, Recording, ToolRecorder, find_loop_factory
+from clientlab.trial.sample_log import SampleLog, write_record
+from clientlab.workload.load import Arrivals, arrivals_of
+from clientlab.workload.workload import Request, Workload
+
+Send = Callable[[Request], Any]  # returns the status and an object with the body's length, or an awaitable of both
+
+
+@dataclass(frozen=True)
+class CallerFactory:
+    """Opens the callers of a trial, for an executor. It can be sent to other processes."""
+
+    context: TrialContext
+
+    @property
+    def concurrency(self) -> int:
+        return self.context.concurrency
+
+    @property
+    def warm(self) -> bool:
+        return self.context.warm
+
+    @property
+    def schedule(self) -> Arrivals | None:
+        return arrivals_of(self.context.workload)
+
+    def open(self, connections: int) -> Caller:
+        return BlockingCaller(Recording(self.context, connections), connections)
+
+    async def aopen(self, connections: int) -> AsyncCaller:
+        recording = Recording(self.context, connections)
+        await recording.client.open()
+        admission = recording.admission
+        return AsyncioCaller(recording) if admission is None else PacedAsyncioCaller(recording, admission)
+
+    def record(self, connections: int) -> SteppedCaller:
+        return SteppedCaller(Recording(self.context, connections))
+
+    def drive(self) -> ToolRecorder:
+        return ToolRecorder(Recording(self.context, self.concurrency))
+
+    loop_factory = staticmethod(find_loop_factory)
+
+
+class BlockingCaller:
+    """Sends requests with a blocking client and records them. An error of the client is a record, not an exception.
+
+    Several threads may share a caller. In an open load, it leaves out requests that are too late.
+    """
+
+    def __init__(self, recording: Recording, connections: int) -> None:
+        self._recording = recording
+        self.client: Any = recording.client
+        self.client.open()
+        self._logs_own_times = recording.context.workload.elapsed
+        self._send = choose_send(self.client, recording.context.workload, awaited=False)
+        if recording.context.warm and connections > 1:
+            self._send = self._gather_threads(self._send, connections)
+
+    def __call__(self, number: int) -> None:
+        self.send_all((number,))
+
+    def send_all(self, numbers: Iterable[int]) -> None:
+        """Time each request. All names are local variables because every request pays for each look-up."""
+        recording, send = self._recording, self._send
+        if recording.admission is not None:
+            numbers = filter(recording.admission.admits, numbers)
+        if self._logs_own_times:
+            numbers, send = log_own_times(recording.log, numbers, send, awaited=False)
+        log, request_of, same = recording.log, recording.request, recording.same
+        buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
+        encodes, parses = recording.encodes, recording.parses
+        for number in numbers:
+            request = same or (None if encodes else request_of(number))
+            start = perf_counter()
+            try:
+                status, body = send(request or request_of(number))
+                if parses and status < 400:
+                    json.loads(body)
+            except Exception as error:  # noqa: BLE001 - every exception of a client is a result
+                seconds = perf_counter() - start
+                status, body, code = 0, b"", recording.failed(error)
+            else:
+                seconds = perf_counter() - start
+                code = recording.refused(status) if status >= 400 else 0
+            try:
+                write_record(buffer, number * stride + base, start, seconds, len(body), status, code, 1)
+            except no_room:
+                buffer = log.write_late(number, start, seconds, len(body), status, code)
+            body = b""  # otherwise two bodies would be in memory while the next one is read
+
+    def close(self) -> None:
+        self.client.close()
+        self._recording.close()
+
+    def _gather_threads(self, send: Send, threads: int) -> Send:
+        """Return a `send` that waits until each thread has a request, at most for 5 s, so that all threads get warm."""
+
+        def stop_waiting() -> None:
+            self._send = send
+
+        gate = threading.Barrier(threads, stop_waiting)
+
+        def wait_and_send(request: Request) -> Any:
+            if self._send is not send:
+                try:
+                    gate.wait(5.0)
+                except threading.BrokenBarrierError:
+                    stop_waiting()
+            return send(request)
+
+        return wait_and_send
+
+
+class AsyncioCaller:
+    """Sends requests with an asyncio client, which is open, and records them."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._logs_own_times = recording.context.workload.elapsed
+        self._send = choose_send(recording.client, recording.context.workload, awaited=True)
+
+    async def __call__(self, number: int) -> None:
+        await self.send_all((number,))
+
+    async def send_all(self, numbers: Iterable[int]) -> None:
+        """Time each request, as `BlockingCaller.send_all` does."""
+        recording, send = self._recording, self._send
+        if self._logs_own_times:
+            numbers, send = log_own_times(recording.log, numbers, send, awaited=True)
+        log, request_of, same = recording.log, recording.request, recording.same
+        buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
+        encodes, parses = recording.encodes, recording.parses
+        for number in numbers:
+            request = same or (None if encodes else request_of(number))
+            start = perf_counter()
+            try:
+                status, body = await send(request or request_of(number))
+                if parses and status < 400:
+                    json.loads(body)
+            except Exception as error:  # noqa: BLE001 - every exception of a client is a result
+                seconds = perf_counter() - start
+                status, body, code = 0, b"", recording.failed(error)
+            else:
+                seconds = perf_counter() - start
+                code = recording.refused(status) if status >= 400 else 0
+            try:
+                write_record(buffer, number * stride + base, start, seconds, len(body), status, code, 1)
+            except no_room:
+                buffer = log.write_late(number, start, seconds, len(body), status, code)
+            body = b""
+
+    async def close(self) -> None:
+        await self._recording.client.close()
+        self._recording.close()
+
+
+class PacedAsyncioCaller(AsyncioCaller):
+    """Sends the requests of an open load: awaits the planned start of each, and leaves out those that are too late."""
+
+    def __init__(self, recording: Recording, admission: Admission) -> None:
+        super().__init__(recording)
+        self._admits = admission.admits
+
+    async def __call__(self, number: int) -> None:
+        if self._admits(number):
+            await super().send_all((number,))
+
+    async def send_all(self, numbers: Iterable[int]) -> None:
+        if not isinstance(numbers, PacedNumbers):
+            await super().send_all(filter(self._admits, numbers))
+            return
+        async for number in numbers:
+            if self._admits(number):
+                await super().send_all((number,))
+            else:
+                await numbers.rest()
+
+
+class SteppedCaller:
+    """Times requests for an executor that drives the client itself: `begin`, then `finish` or `fail`."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self.client = recording.client
+        self.client.open()
+        self._starts: dict[int, float] = {}
+
+    def admits(self, number: int) -> bool:
+        admission = self._recording.admission
+        return admission is None or admission.admits(number)
+
+    def begin(self, number: int) -> Request:
+        recording = self._recording
+        request = recording.same or (None if recording.encodes else recording.request(number))
+        self._starts[number] = perf_counter()
+        return request or recording.request(number)
+
+    def finish(self, number: int, status: int, body: bytes) -> None:
+        try:
+            if self._recording.parses and status < 400:
+                json.loads(body)
+        except Exception as error:  # noqa: BLE001 - a body that is not JSON is a result
+            self.fail(number, error)
+        else:
+            seconds = perf_counter() - self._starts[number]
+            code = self._recording.refused(status) if status >= 400 else 0
+            self._write(number, seconds, len(body), status, code)
+
+    def fail(self, number: int, error: Exception) -> None:
+        seconds = perf_counter() - self._starts[number]
+        self._write(number, seconds, 0, 0, self._recording.failed(error))
+
+    def close(self) -> None:
+        self.client.close()
+        self._recording.close()
+
+    def _write(self, number: int, seconds: float, size: int, status: int, code: int) -> None:
+        log, start = self._recording.log, self._starts.pop(number)
+        try:
+            write_record(log.buffer, number * log.stride + log.base, start, seconds, size, status, code, 1)
+        except struct.error:
+            log.write_late(number, start, seconds, size, status, code)
+
+
+def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
+    """Return the function that sends a request of this workload: a method of the client, or one that reads chunks.
+
+    It is chosen once per caller, so the timed lines are the same for all workloads.
+    """
+    if workload.elapsed or workload.read != "chunks":
+        method: Send = client.timed if workload.elapsed else client.send
+        return method
+    stream = client.stream
+
+    def send(request: Request) -> tuple[int, Sized]:
+        size = 0
+
+        def discard(chunk: bytes) -> None:
+            nonlocal size
+            size += len(chunk)
+
+        return stream(request, discard), range(size)  # the recorder only uses the body's length
+
+    async def send_awaited(request: Request) -> tuple[int, Sized]:
+        size = 0
+
+        def discard(chunk: bytes) -> None:
+            nonlocal size
+            size += len(chunk)
+
+        return await stream(request, discard), range(size)
+
+    return send_awaited if awaited else send
+
+
+def log_own_times(log: SampleLog, numbers: Iterable[int], timed: Send, *, awaited: bool) -> tuple[Iterator[int], Send]:
+    """Return the numbers and a `send` that logs the library's own time of each request, before its record is done."""
+    current = 0
+
+    def follow() -> Iterator[int]:
+        nonlocal current
+        for current in numbers:  # noqa: UP028 - `send` needs the number
+            yield current
+
+    def send(request: Request) -> tuple[int, bytes]:
+        status, body, seconds = timed(request)
+        log.write_elapsed(current, seconds)
+        return status, body
+
+    async def send_awaited(request: Request) -> tuple[int, bytes]:
+        status, body, seconds = await timed(request)
+        log.write_elapsed(current, seconds)
+        return status, body
+
+    return follow(), send_awaited if awaited else send

@@ -1,0 +1,232 @@
+"""What a caller needs besides the clock: its sample log, client, requests and error codes, and counted connections.
+
+Python raises an audit event for each `connect` of its sockets, so an audit hook counts the connections of most
+libraries. Those in C or Rust, and uvloop, do not use Python's sockets: the lab's code for them calls `connected`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from clientlab import plugins, strategies
+from clientlab.clients.client_interface import Budget
+from clientlab.errors import DROPPED, ErrorTable, PluginError, kind_of, opened_nothing, status_kind
+from clientlab.trial import usage
+from clientlab.trial.context import TOOL_FILE, PeerAddress, ToolNote, TrialContext
+from clientlab.trial.sample_log import SampleLog
+from clientlab.workload.load import Arrivals, arrivals_of, most_late, requests_in
+from clientlab.workload.requests import requests_of
+from clientlab.workload.workload import Request, ShardWorkload, ToolReport, encodes_each, varies
+
+if TYPE_CHECKING:
+    import asyncio
+
+_GUESSED_RATE = 20_000  # requests per second, for the size of the log of a trial that a duration ends
+_logs: dict[tuple[int, str], tuple[SampleLog, int]] = {}
+"""(Process id, which a fork changes, folder) → log, and how many recordings use it: each thread may have one."""
+_opening = threading.Lock()
+
+
+class Recording:
+    """A caller's part of a trial. Its client is made but not yet open."""
+
+    def __init__(self, context: TrialContext, connections_limit: int) -> None:
+        plugins.admit([context.strategy.client])  # a process of a pool may not have imported the file yet
+        workload, settings = context.workload, context.strategy.settings
+        spec = strategies.client_spec(context.strategy.client)
+        client_class = strategies.load(spec.import_path)
+        self.context = context
+        self.log = _open_log(context)
+        self.errors: ErrorTable = (*getattr(client_class, "errors", ()), (json.JSONDecodeError, "protocol"))
+        self.request = requests_of(workload, context.base_url, awaited=spec.kind == "asyncio")  # makes request k
+        self.same = None if varies(workload) else self.request(0)  # the request, if all are alike
+        self.encodes, self.parses = encodes_each(workload), workload.parse  # whether these are timed
+        self._counts_connections = not spec.quirks.uncounted
+        pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
+        budget = Budget(pool, workload.timeout, context.ca_file, workload.chunk_size)
+        chosen = strategies.select_settings(context.strategy, spec.import_path)
+        self.client: Any = client_class(budget, self.log.connected, **chosen)
+        schedule = arrivals_of(workload)
+        self.admission = None if schedule is None else Admission(self.log, schedule, most_late(workload))
+
+    def failed(self, error: Exception) -> int:
+        """Return the log's code of an exception, and count a connection that was attempted but not opened.
+
+        Raise a PluginError again: the client's code is wrong, and no request can succeed.
+        """
+        if isinstance(error, PluginError):
+            raise error
+        kind = kind_of(error, self.errors)
+        if self._counts_connections and opened_nothing(error, kind):
+            self.log.unopened()
+        known = self.log.codes.get(kind)
+        return self.log.error_code(kind, f"{type(error).__name__}: {error}") if known is None else known
+
+    def refused(self, status: int) -> int:
+        """Return the log's code of an error status (4xx, 5xx); 0 for any other."""
+        kind = status_kind(status)
+        return 0 if kind is None else self.log.error_code(kind, f"status {status}")
+
+    def close(self) -> None:
+        """Finish this caller's records. The last caller of this process closes its log."""
+        key = os.getpid(), self.context.folder
+        with _opening:
+            log, recordings = _logs.pop(key)
+            if recordings > 1:
+                _logs[key] = log, recordings - 1
+                return
+        _Counting.log = None
+        log.close(usage.peak_rss())
+
+
+def preallocate(context: TrialContext) -> None:
+    """Make this process's log before the clock starts: making its files takes as long as some requests."""
+    _logs[os.getpid(), context.folder] = _make_log(context), 0
+
+
+def _open_log(context: TrialContext) -> SampleLog:
+    """Return this process's log, which counts the connections of the process from now on."""
+    key = os.getpid(), context.folder
+    with _opening:
+        log, recordings = _logs.get(key) or (_make_log(context), 0)
+        _logs[key] = log, recordings + 1
+        log.begin()
+        _Counting.log, _Counting.address = log, context.address
+        if not _Counting.is_hooked:
+            sys.addaudithook(_count_connection)
+            _Counting.is_hooked = True
+    return log
+
+
+def _make_log(context: TrialContext) -> SampleLog:
+    whole, own = context.whole or context, context.workload
+    shard, warm_up = own.index if context.whole and isinstance(own, ShardWorkload) else 0, whole.warm_up * whole.shards
+    expected = requests_in(whole.workload)
+    if expected is None:
+        expected = int((whole.workload.duration or 0.0) * _GUESSED_RATE) + 1
+    return SampleLog(Path(context.folder), -warm_up, warm_up + expected, shard, whole.shards)
+
+
+class _Counting:  # Python cannot remove an audit hook, so it is added once and reads these attributes
+    log: SampleLog | None = None
+    address = PeerAddress(0)
+    is_hooked = False
+
+
+_PYTHONS_OWN = socket.socket  # before gevent replaces it
+
+
+def _count_connection(event: str, arguments: tuple[Any, ...]) -> None:
+    """Count a connection to the upstream: the audit hook."""
+    if event != "socket.connect" or (log := _Counting.log) is None:
+        return
+    connecting, peer = arguments
+    is_internet = isinstance(peer, tuple) and len(peer) >= 2
+    if not is_internet or peer[1] != _Counting.address.port or peer[0] in _Counting.address.refusing:
+        return
+    if type(connecting) is not _PYTHONS_OWN:
+        with contextlib.suppress(OSError):  # gevent calls `connect` a second time to learn that it is connected
+            connecting.getpeername()
+            return
+    log.connected()
+
+
+LoopFactory = Callable[[], "asyncio.AbstractEventLoop"]
+
+
+def find_loop_factory(name: str) -> LoopFactory:
+    """Return the factory of an event loop, asyncio or uvloop. Raise ValueError or ImportError."""
+    import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
+
+    if name == "asyncio":
+        return asyncio.new_event_loop
+    if name != "uvloop":
+        raise ValueError(f"no event loop {name!r}")
+    import uvloop  # noqa: PLC0415 - only strategies on uvloop need it
+
+    class CountingLoop(uvloop.Loop):
+        """Counts connections. uvloop connects in C, without audit events, unless it gets a connected socket."""
+
+        async def create_connection(self, *arguments: Any, **keywords: Any) -> Any:
+            try:
+                connection = await super().create_connection(*arguments, **keywords)
+            except BaseException as error:
+                if opened_nothing(error, "connect"):  # `Recording.failed` subtracts it
+                    self._count_connection(keywords)
+                raise
+            self._count_connection(keywords)
+            return connection
+
+        def _count_connection(self, keywords: dict[str, Any]) -> None:
+            if keywords.get("sock") is None and _Counting.log is not None:
+                _Counting.log.connected()
+
+    return CountingLoop
+
+
+class Admission:
+    """Decides whether a request of an open load is still sent, before its own time begins."""
+
+    def __init__(self, log: SampleLog, schedule: Arrivals, most_seconds_late: float) -> None:
+        self._log = log
+        self._start_of = schedule.start_of
+        self._most_late = most_seconds_late
+        self._began = 0.0
+
+    def admits(self, number: int) -> bool:
+        """Return whether to send the request now. Record a request that is not sent: it takes no time."""
+        began = self._began
+        if not began:
+            began = self._began = self._log.schedule_began
+        if number < 0 or not began:  # the warm-up has no schedule
+            return True
+        now = perf_counter()
+        late = now - began - self._start_of(number)
+        if late <= self._most_late:
+            return True
+        code = self._log.error_code(DROPPED, f"not sent: {late:.3f} s behind its planned start")
+        self._log.write_late(number, now, 0.0, 0, 0, code)
+        return False
+
+
+class ToolRecorder:
+    """Records the trial of an external tool such as ApacheBench: its times as samples, its other figures in a note."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.folder = Path(recording.context.folder)
+        self.client = recording.client
+        self.request: Request = recording.request(0)
+        self._recording = recording
+        self._cpu = usage.children_cpu_seconds()
+
+    def finish(self, began: float, report: ToolReport) -> None:
+        """Log a record for each request. `began`: when the tool was started, in seconds of the monotonic clock.
+
+        The tool reports neither which requests failed nor when each began. So failures are spread evenly over the
+        times, and all records begin with the tool. Status 0 means unknown.
+        """
+        log, count = self._recording.log, len(report.times)
+        kinds = [kind for kind, failed in report.errors.items() for _ in range(failed)][:count]
+        codes = {
+            index * count // len(kinds): log.error_code(kind, "counted by the tool, without a message")
+            for index, kind in enumerate(kinds)
+        }
+        each, rest = divmod(report.bytes_received, count)
+        for number, seconds in enumerate(report.times):
+            log.write_late(number, began, seconds, each + (rest if number == 0 else 0), 0, codes.get(number, 0))
+        log.connected(report.connections)
+        note = ToolNote(report.seconds, usage.children_cpu_seconds() - self._cpu, report.kept_alive)
+        (self.folder / TOOL_FILE).write_text(json.dumps(asdict(note)), encoding="ascii")
+
+    def close(self) -> None:
+        self._recording.close()

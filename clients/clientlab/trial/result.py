@@ -1,0 +1,311 @@
+"""A trial and its figures, as the run document holds them."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic import NonNegativeFloat as NotNegative
+from pydantic import NonNegativeInt as Count
+from pydantic import PositiveFloat as Positive
+
+from clientlab.statistics.histogram import check_histogram
+from clientlab.trial.server_counters import ServerCounters
+from clientlab.validation import DocumentPart, MeasuredPart
+from clientlab.workload.values import Link
+
+Seconds = float
+
+Time = str  # UTC, ISO 8601
+
+MOST_ROUNDS_OF_A_RUN = 100_000  # the schedule of as many rounds is still made in a moment
+MOST_SLICES = 10_000
+
+
+class Quantiles(MeasuredPart):
+    """Seconds over all requests of a trial. A failed request ranks after every successful one (`compute_quantiles`)."""
+
+    mean: Seconds
+    p50: Seconds
+    p90: Seconds
+    p95: Seconds
+    p99: Seconds
+    p999: Seconds | None = None  # seconds; unknown with fewer than 1,000 requests
+    max: Seconds
+    # those that are lower bounds, because they fall on failed requests
+    at_least: list[Literal["mean", "p50", "p90", "p95", "p99", "p999", "max"]]
+
+
+class Histogram(MeasuredPart):
+    """Latencies as an HDR histogram (V2, compressed, base64), of 1 to 3.6e12 units, three significant digits."""
+
+    unit_seconds: Annotated[float, Field(ge=1e-12, le=1)] = 1e-9
+    encoded: Annotated[str, AfterValidator(check_histogram)]
+
+
+class Slice(MeasuredPart):
+    """A part of the trial's wall time: requests that ended in it."""
+
+    at: Seconds  # from the trial's beginning
+    requests: Count
+    errors: Count
+    p50: Seconds | None = None
+    p99: Seconds | None = None
+
+
+class LoadSlice(MeasuredPart):
+    """A part of the wall time of an open load."""
+
+    at: Seconds  # from the trial's beginning
+    planned: Count  # requests whose planned start is in it
+    sent: Count
+    dropped: Count
+    backlog: Count  # requests that were due and neither sent nor dropped, at its end
+    # requests that their delay or the link's round trip alone would keep in flight at its end; None: unknown
+    delayed: Count | None = None
+
+
+class OpenLoad(MeasuredPart):
+    """How a trial kept to the schedule of its open load."""
+
+    planned_per_second: NotNegative  # requests over the schedule's length
+    achieved_per_second: NotNegative  # requests sent over the schedule's length, or until the last was sent
+    lateness_seconds: Quantiles | None  # from planned to real start, of all requests; None: none was sent
+    sent_seconds: Quantiles | None  # from the real start, of the requests that were sent; None: none succeeded
+    dropped: Count  # not sent, because they were too late; errors of that kind
+    most_backlog: Count  # the most requests that were due and not sent at a moment
+    most_in_flight: Count  # the most requests sent and not answered at a moment
+    in_flight_at_end: Count | None = None  # requests sent and not answered when the schedule ended; None: not counted
+    over_time: list[LoadSlice] = []
+
+
+class HighestRate(MeasuredPart):
+    """The result of a search for the highest rate, in requests per second."""
+
+    held: Positive  # highest rate that trials held
+    not_held: Positive  # lowest rate above it that trials did not hold
+
+    @property
+    def middle(self) -> float:
+        """The rate between both, on the logarithmic scale of the search."""
+        return math.sqrt(self.held * self.not_held)
+
+
+class ClockOffset(MeasuredPart):
+    """The lab's clock minus that of a worker's machine, from round trips (as in NTP, RFC 5905)."""
+
+    seconds: Seconds
+    error_seconds: Seconds  # half of the shortest round trip: no offset is further off
+
+
+class RequestFigures(MeasuredPart):
+    """What the requests of a trial, or of one of its shards, did. The warm-up does not count."""
+
+    wall_seconds: Seconds | None = None  # from the start of the first request to the end of the last
+    requests: Count = 0  # finished, errors included
+    errors: dict[str, Count] = {}  # kind to count
+    error_examples: dict[str, str] = {}
+    requests_per_second: NotNegative | None = None  # successful ones; with a tail, of the time before it
+    tail_seconds: Seconds | None = None  # from the moment at which slots stayed empty to the last response
+    latency_seconds: Quantiles | None = None  # in an open load: from the planned start of each request
+    open_load: OpenLoad | None = None  # None: a closed load, or a trial that has a highest rate
+    elapsed_seconds_sum: Seconds | None = None  # the library's own measure, over successful requests
+    # latency minus the requested delay and one round trip of the link; None if waits_for_connection, or without both
+    overhead_seconds: Quantiles | None = None
+    waits_for_connection: bool | None = None  # whether latencies include the wait for a free connection of the pool
+    bytes_received: Count | None = None  # of the bodies of all responses
+    histogram: Histogram | None = None  # of the successful requests
+    failed_histogram: Histogram | None = None  # of the time that each failed request took until it failed
+    over_time: list[Slice] = []
+    driver: str | None = None  # external program whose clock measured wall time and latencies
+    kept_alive: Count | None = None  # requests on a connection that was kept, as the driver reports
+
+    @property
+    def failed(self) -> int:
+        return sum(self.errors.values())
+
+    @property
+    def succeeded(self) -> int:
+        return self.requests - self.failed
+
+
+class Disturbance(MeasuredPart):
+    """What disturbed a trial: growth of the kernel's counters over its measured part. None: not readable."""
+
+    seconds: Positive  # from the first to the second reading of the counters
+    busy_share: NotNegative | None = None  # of the cores that the lab may use
+    machine_cpu_seconds: NotNegative | None = None  # of all processes but the lab's own that reads this
+    others_cpu_seconds: NotNegative | None = None  # of processes that are neither client, link, server nor the lab
+    steal_seconds: NotNegative | None = None  # CPU time that the hypervisor gave to others
+    cpu_pressure_seconds: NotNegative | None = None  # time in which some process waited for a CPU (PSI)
+    run_delay_seconds: NotNegative | None = None  # waits of the client's threads for a CPU, summed over threads
+
+
+class Outcome(MeasuredPart):
+    """What the processes of a trial, or of one of its shards, used in the measured part."""
+
+    began: Seconds  # on the monotonic clock
+    wall_seconds: NotNegative
+    cpu_seconds: NotNegative  # of the processes and all their children
+    # Memory at the end of the warm-up and at its peak. RSS counts shared pages in each process. PSS divides them among
+    # the processes, and leaves the sample log out; None if the system does not count it.
+    idle_rss_bytes: Count | None = None
+    peak_rss_bytes: Count | None = None
+    idle_pss_bytes: Count | None = None
+    peak_pss_bytes: Count | None = None
+    connections_begun: Count
+    connections_opened: Count | None  # None: they cannot be counted
+    connections_reopened: Count | None = 0  # between slices, in place of those that were closed
+    connections_in_all: Count  # also those of the warm-up that stay open
+    processes: Count  # those that sent requests
+    callers: Count = 1  # clients that they made
+    startup_seconds: NotNegative = 0.0  # until the last process that sent requests had begun
+    gil: bool = True  # whether the trial's process had a GIL at its end
+    fullest_cpu_seconds: NotNegative | None = None  # of the process that used most
+    lock_waits: NotNegative | None = None  # share of the client's threads that waited for a lock; None: none was seen
+    extended: bool | None = None  # whether too few requests had begun when the duration was over; None: no duration
+    slices: tuple[NotNegative, ...] = ()  # wall seconds of each slice
+    disturbance: Disturbance | None = None
+
+
+Bound = Literal[
+    "client-bound", "proxy-bound", "upstream-bound", "link-bound", "bandwidth-bound", "latency-bound",
+    "client-connections", "client-streams", "client-lock", "upstream-threads", "start-up", "machine", "chain",
+    "outside", "unaccounted", "mixed", "on-schedule", "behind-schedule", "overloaded",
+]  # fmt: skip
+"""What limited a trial; the last three are for open loads."""
+
+
+class Shares(MeasuredPart):
+    """The shares of a trial's time that its verdict rests on, between 0 and about 1; None if unknown."""
+
+    # CPU time of each part, of the cores that it can use; of the fullest process or worker if that is more
+    client: NotNegative
+    proxy: NotNegative | None = None
+    upstream: NotNegative | None = None
+    link: NotNegative | None = None  # of one core
+    bandwidth: NotNegative | None = None  # bytes that passed the link, of those permitted, in the fuller direction
+    latency: NotNegative | None = None  # delays and round trips of the link, of the time of the requests in flight
+    # Requests in the upstream's threads, on the client's connections, and on the streams of its HTTP/2 connections, of
+    # the places that these have; None if they have as many places as requests are in flight
+    upstream_threads: NotNegative | None = None
+    connections: NotNegative | None = None
+    streams: NotNegative | None = None
+    startup: NotNegative | None = None  # time until the last process of a pool had begun, of the trial
+    machine: NotNegative | None = None  # busy time of all cores, whoever used them
+    chain: NotNegative | None = None  # delays, round trips and CPU time of all parts, of the time in flight
+    waiting: NotNegative | None = None  # requests in flight that were neither in the link, the proxy nor the upstream
+    unaccounted: NotNegative | None = None  # time in flight that no delay, no server and no CPU time explains
+    locks: NotNegative | None = None  # threads of the client that were seen blocked on a lock, of those looked at
+    in_turn: NotNegative | None = None  # requests that ended at least their own delay after the one before
+    outside: NotNegative | None = None  # time in flight without the client's CPU time, for a server without counters
+
+    @property
+    def known(self) -> dict[str, float]:
+        """The shares that are known, by name."""
+        return {name: share for name, share in self if share is not None}
+
+
+class InFlight(MeasuredPart):
+    """Mean number of requests in flight, by Little's law: the sum of their times over the wall time."""
+
+    client: NotNegative  # begun by the client's clock, and not ended
+    proxy: NotNegative | None = None  # read by the proxy, and not answered
+    upstream: NotNegative | None = None  # read by the upstream, and not ready
+    link: NotNegative | None = None  # on the way through the link: its round trips; None: no link
+
+
+class Verdict(MeasuredPart):
+    """What limited a trial, and what that rests on."""
+
+    bound: Bound
+    shares: Shares
+    in_flight: InFlight
+
+
+class Shard(MeasuredPart):
+    """One shard of a divided trial."""
+
+    host: str  # of its worker; that of the lab without workers
+    clock: ClockOffset | None = None  # None: it has the lab's clock
+    concurrency: Count
+    figures: RequestFigures  # without percentiles over time and histograms
+    measured: Outcome
+
+
+class Placement(DocumentPart):
+    """The CPUs that each part of the testbed may use, as the kernel numbers them."""
+
+    client: list[Count]
+    upstream: list[Count]
+    proxy: list[Count] = []  # empty: the run has no proxy
+
+    def __str__(self) -> str:
+        """Return a phrase: ``client on CPU 1, upstream and proxy on CPU 0``."""
+        parts: dict[str, list[str]] = {}
+        for name, cpus in self:
+            if cpus:
+                parts.setdefault(", ".join(map(str, cpus)), []).append(name)
+        return ", ".join(f"{' and '.join(names)} on CPU {cpus}" for cpus, names in parts.items())
+
+
+class PlannedTrial(MeasuredPart):
+    """A trial that has not been measured: one arm in one round of a run."""
+
+    arm: str  # name of the arm in the experiment
+    strategy: str
+    upstream: str
+    route: str
+    workload: str
+    round: Annotated[int, Field(ge=1, le=MOST_ROUNDS_OF_A_RUN)]  # from 1
+    order: Count  # place in the whole run, from 0
+    concurrency: Count
+    environment: str | None = None  # where it runs; None: in the lab's own Python
+    link: Link | None = None  # between client and route: rtt in s, bandwidth in bit/s; None: none
+    search_rate: Positive | None = None  # requests per second that a trial of a search tries; None: none of a search
+    slices: Annotated[int, Field(ge=1, le=MOST_SLICES)] = 1  # parts of its measured time, between other trials
+
+    @property
+    def way(self) -> tuple[str, ...]:
+        """Upstream and route, and the link where there is one."""
+        return (self.upstream, self.route, *(() if self.link is None else (f"link of {self.link}",)))
+
+
+class Trial(MeasuredPart):
+    """One strategy doing one workload once, in a fresh process. The warm-up is left out of every figure."""
+
+    planned: PlannedTrial
+    status: Literal["done", "failed", "lost"]  # lost: its worker vanished, or the run stopped during it
+    reason: str | None = None  # why the trial is not done
+    partial: Literal[True] | None = None  # ended early: the figures of the requests that had finished count nowhere
+    started: Time
+    deadline_seconds: Seconds | None = None  # after which the trial would have failed, from the start of its process
+    figures: RequestFigures = RequestFigures()
+    measured: Outcome | None = None  # None: the trial did not end
+    servers: ServerCounters = ServerCounters()  # growth of their counters during the trial
+    highest_rate: HighestRate | None = None  # result of the search of this round, of which this trial held the rate
+    shards: list[Shard] = []  # the parts of a divided trial
+    verdict: Verdict | None = None
+
+    @property
+    def bound(self) -> Bound | None:
+        """What limited the trial; None if it has no verdict."""
+        return None if self.verdict is None else self.verdict.bound
+
+    @property
+    def start_spread(self) -> float | None:
+        """Seconds from the start of the first shard to that of the last; None if the trial is not divided."""
+        began = [shard.measured.began for shard in self.shards]
+        return max(began) - min(began) if began else None
+
+
+def utc_now() -> str:
+    """Return the present time as `Trial.started` holds it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def format_time(time: str) -> str:
+    """Return a `Time` as reports show it: to the second, in UTC."""
+    return f"{datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,200 @@
+"""The sample log: one record of 32 bytes per request, in a memory-mapped file that other processes read live.
+
+All processes of a trial share one file. Request k has the k-th record, so the processes need no lock, and writing a
+record is one call. The requests of shard i of n have the records i, i + n, i + 2n, … The field `done` is written last:
+a record that is done is complete. Disk space is allocated first, so a full disk raises OSError instead of a bus error.
+
+Each process also has a small file with its connections and its peak memory. The reader is `samples.py`, because the
+measured process must not import numpy.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from clientlab.errors import KINDS
+
+RECORDS_FILE, ERRORS_FILE = "trial.samples", "trial.errors"  # the latter: one JSON line per error kind
+MAGIC = b"CLABSMP1"
+HEADER = struct.Struct("<8sqd8x")  # magic, number of the first record's request, when the schedule began
+_HEAD = struct.Struct("<8sq")  # the part of the header that each process writes
+_BEGAN, _BEGAN_AT = struct.Struct("<d"), 16
+RECORD_SIZE = 32
+RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
+    ("start", "<f8"),  # seconds of the machine's monotonic clock
+    ("seconds", "<f8"),
+    ("bytes", "<u8"),  # of the response body
+    ("status", "<u2"),
+    ("error", "u1"),  # 0: no error; otherwise a code of ERROR_CODES or of the trial's ERRORS_FILE
+    ("done", "u1"),
+    ("elapsed", "<f4"),  # the library's own seconds; 0 unless the workload records them
+)
+write_record = struct.Struct("<ddQHBB").pack_into
+"""write_record(buffer, offset, start, seconds, bytes, status, error, done)."""
+_ELAPSED, _ELAPSED_AT = struct.Struct("<f"), 28
+
+ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
+_OWN_CODES = range(64, 256)  # of error kinds that the lab does not list
+
+NOTE_SUFFIX = ".process"  # file name extension of each process's own file; its layout:
+# magic, process id, connections begun, peak RSS in bytes, connections not opened, callers, shard, when it began
+_PROCESS = struct.Struct("<8sqQQQQQd")
+_PROCESS_MAGIC = b"CLABPRC5"
+_CONNECTIONS_AT, _PEAK_AT, _UNOPENED_AT, _CALLERS_AT = 16, 24, 32, 40
+_COUNT = struct.Struct("<Q")
+
+
+class SampleLog:
+    """One process's writer of the trial's log. Its threads and several callers may share it.
+
+    `first`: lowest request number of the trial. `expected`: likely number of requests, for which disk space is
+    allocated now; raise OSError if the disk is full. Request k of a shard has record `shard` + k × `shards`.
+    """
+
+    def __init__(self, folder: Path, first: int, expected: int, shard: int = 0, shards: int = 1) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self.codes: dict[str, int] = {}  # error kind → code
+        self._old: list[mmap.mmap] = []
+        self._file = os.open(folder / RECORDS_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+        # Opened now: the error to register may be that the process has no file descriptor left.
+        self._errors = os.open(folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self.stride = shards * RECORD_SIZE
+        self.base = HEADER.size + (shard - first) * RECORD_SIZE
+        self.buffer = _map(self._file, HEADER.size + expected * RECORD_SIZE)
+        _HEAD.pack_into(self.buffer, 0, MAGIC, first)
+        self._shard = shard
+        self._connections = self._unopened = self._callers = 0
+        with (folder / f"{os.getpid()}{NOTE_SUFFIX}").open("x+b") as file:
+            self._process = _map(file.fileno(), _PROCESS.size)
+
+    def begin(self) -> None:
+        """Register a caller. The first one registers this process as one that sends requests."""
+        with self._lock:
+            self._callers += 1
+            if self._callers == 1:
+                fields = os.getpid(), 0, 0, 0, 1, self._shard, time.perf_counter()
+                _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, *fields)
+            else:
+                _COUNT.pack_into(self._process, _CALLERS_AT, self._callers)
+
+    @property
+    def schedule_began(self) -> float:
+        """When the schedule of an open load began, in seconds of the monotonic clock; 0 before that."""
+        return float(_BEGAN.unpack_from(self.buffer, _BEGAN_AT)[0])
+
+    def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
+        self, number: int, start: float, seconds: float, size: int, status: int, code: int
+    ) -> mmap.mmap:
+        """Write a record, which may be beyond the end of the buffer. Return the buffer for the next records.
+
+        A status that does not fit into a record is written as 0.
+        """
+        at = self._find_place(number)
+        write_record(self.buffer, at, start, seconds, size, status if 0 <= status < 1 << 16 else 0, code, 1)
+        return self.buffer
+
+    def write_elapsed(self, number: int, seconds: float) -> None:
+        """Write the library's own seconds of a request, before its record is done."""
+        at = self._find_place(number)
+        _ELAPSED.pack_into(self.buffer, at + _ELAPSED_AT, seconds)
+
+    def connected(self, count: int = 1) -> None:
+        """Count attempts to open a connection."""
+        with self._lock:
+            self._connections += count
+            _COUNT.pack_into(self._process, _CONNECTIONS_AT, self._connections)
+
+    def unopened(self) -> None:
+        """Note that one of the counted attempts failed."""
+        with self._lock:
+            self._unopened += 1
+            _COUNT.pack_into(self._process, _UNOPENED_AT, self._unopened)
+
+    def error_code(self, kind: str, message: str) -> int:
+        """Return the code of an error kind. The first message of a kind is kept in ERRORS_FILE as an example."""
+        if kind not in self.codes:
+            with self._lock:
+                fcntl.flock(self._errors, fcntl.LOCK_EX)
+                rows = map(json.loads, os.pread(self._errors, os.fstat(self._errors).st_size, 0).splitlines())
+                self.codes |= {row["kind"]: row["code"] for row in rows}
+                if kind not in self.codes:
+                    taken = set(self.codes.values())
+                    self.codes[kind] = ERROR_CODES.get(kind) or next(code for code in _OWN_CODES if code not in taken)
+                    row = {"code": self.codes[kind], "kind": kind, "example": message[:500]}
+                    os.write(self._errors, json.dumps(row).encode() + b"\n")
+                fcntl.flock(self._errors, fcntl.LOCK_UN)
+        return self.codes[kind]
+
+    def close(self, peak_rss: int) -> None:
+        """Write the process's peak memory in bytes and close the files."""
+        _COUNT.pack_into(self._process, _PEAK_AT, peak_rss)
+        for mapped in (*self._old, self.buffer, self._process):
+            mapped.close()
+        os.close(self._file)
+        os.close(self._errors)
+
+    def _find_place(self, number: int) -> int:
+        """Return the offset of a request's record. Enlarge the file if the record is beyond its end."""
+        at = number * self.stride + self.base
+        with self._lock:
+            if at + RECORD_SIZE > len(self.buffer):
+                self._old.append(self.buffer)  # another thread may be writing to it
+                self.buffer = _map(self._file, max(at + RECORD_SIZE, 2 * len(self.buffer)))
+        return at
+
+
+def begin_schedule(folder: Path, began: float) -> None:
+    """Tell all processes of the trial in `folder` when the schedule of its open load began. The log must exist."""
+    with (folder / RECORDS_FILE).open("r+b") as log:
+        log.seek(_BEGAN_AT)
+        log.write(_BEGAN.pack(began))
+
+
+@dataclass(frozen=True)
+class ProcessNote:
+    """Figures that a process of a trial wrote about itself."""
+
+    pid: int
+    connections: int  # attempts to connect
+    peak_rss_bytes: int  # 0 while the process runs
+    unopened: int = 0  # attempts that failed
+    callers: int = 1  # clients that sent requests
+    shard: int = 0  # from 0
+    began: float = 0.0  # when its first client was made, in seconds of the monotonic clock
+
+    @property
+    def opened(self) -> int:
+        return self.connections - self.unopened
+
+
+def process_notes(folder: Path) -> list[ProcessNote]:
+    """Return the notes of all processes that have begun to send requests, in the trial's folder."""
+    blocks = [path.read_bytes() for path in sorted(folder.glob(f"*{NOTE_SUFFIX}"))]
+    begun = (block for block in blocks if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC))
+    return [ProcessNote(*_PROCESS.unpack(block)[1:]) for block in begun]
+
+
+def error_names(folder: Path) -> dict[int, tuple[str, str]]:
+    """Return error code → error kind and its first message, in the trial's folder."""
+    path = folder / ERRORS_FILE
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    rows = [json.loads(line) for line in lines if line.endswith(b"\n")]  # the last line may be incomplete
+    return {row["code"]: (row["kind"], row["example"]) for row in rows}
+
+
+def _map(file: int, size: int) -> mmap.mmap:
+    """Allocate disk space for `size` bytes, and map the file into memory."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    elif size > (present := os.fstat(file).st_size):  # macOS: writing zeros allocates the space as well
+        os.pwrite(file, bytes(size - present), present)
+    return mmap.mmap(file, size)

@@ -1,0 +1,128 @@
+"""The reader of sample logs: the records of a finished trial, or the progress of a running one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from clientlab.trial.sample_log import ERROR_CODES, HEADER, MAGIC, RECORD_FIELDS, RECORD_SIZE, RECORDS_FILE, error_names
+
+RECORD = np.dtype(list(RECORD_FIELDS))
+Records = npt.NDArray[np.void]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_BLOCK = 4096  # records that are read at a time
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples of one trial."""
+
+    records: Records  # one per finished request, sorted by start time
+    numbers: Integers  # the request number of each record
+    errors: dict[str, int]  # error kind → count
+    examples: dict[str, str]  # error kind → first message
+    kinds: dict[int, str]  # error code → error kind
+    schedule_began: float = 0.0  # of an open load, in seconds of the monotonic clock; 0: a closed load
+
+    def only(self, wanted: Flags) -> Samples:
+        """Return some of the samples, with their errors. Shape of `wanted`: (n,)."""
+        records, numbers = self.records[wanted], self.numbers[wanted]
+        errors = _count_errors(records, self.kinds)
+        examples = {kind: text for kind, text in self.examples.items() if kind in errors}
+        return replace(self, records=records, numbers=numbers, errors=errors, examples=examples)
+
+
+def read_measured(folder: Path) -> Samples:
+    """Read the finished requests of the measured part of a trial that has ended or was interrupted.
+
+    Requests of the warm-up are left out: their numbers are below 0, or they have their own log.
+    """
+    first, schedule_began, records = _open(folder / RECORDS_FILE)
+    places = np.flatnonzero((records["done"] == 1) & (np.arange(len(records)) >= -first))
+    places = places[np.argsort(records["start"][places], kind="stable")]
+    records = records[places]
+    named = error_names(folder)
+    kinds = {code: kind for kind, code in ERROR_CODES.items()} | {code: kind for code, (kind, _) in named.items()}
+    errors = _count_errors(records, kinds)
+    examples = {kind: example for kind, example in named.values() if kind in errors}
+    return Samples(records, places + first, errors, examples, kinds, schedule_began)
+
+
+def next_number(folder: Path) -> int:
+    """Return the lowest number above those of all finished requests of the trial in `folder`; at least 0."""
+    first, _, records = _open(folder / RECORDS_FILE)
+    done = np.flatnonzero(records["done"])
+    return max(0, int(done[-1]) + 1 + first) if len(done) else 0
+
+
+class FinishedCounter:
+    """Counts the finished requests of a running trial, including the warm-up. Full blocks are not read again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / RECORDS_FILE
+        self._settled = self._settled_failed = 0
+        self.failed = 0  # of the requests that have finished
+
+    def count(self) -> int:
+        """Return the number of requests that have finished so far; 0 before the log exists."""
+        records = _open(self._path)[2]
+        finished, self.failed = self._settled, self._settled_failed
+        for start in range(self._settled, len(records), _BLOCK):
+            rows = records[start : start + _BLOCK]
+            done = rows["done"] == 1
+            if not done.any():
+                break
+            failed = int(np.count_nonzero(rows["error"][done]))
+            if done.all() and len(done) == _BLOCK and finished == start:  # so are all blocks before it
+                self._settled += _BLOCK
+                self._settled_failed += failed
+            finished += int(done.sum())
+            self.failed += failed
+        return finished
+
+
+class LogFollower:
+    """Returns each record of a running trial once, without the warm-up.
+
+    Requests finish out of order, so each call looks at every record. `schedule_began`: as in `Samples`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / RECORDS_FILE
+        self._seen: Flags = np.empty(0, np.bool_)
+        self.schedule_began = 0.0
+
+    def new_records(self) -> tuple[Records, Integers]:
+        """Return the records that were written since the previous call, and the request number of each."""
+        first, self.schedule_began, records = _open(self._path)
+        done: Flags = records["done"] == 1
+        fresh, known = done.copy(), min(len(done), len(self._seen))
+        fresh[:known] &= ~self._seen[:known]
+        self._seen = done
+        places = np.flatnonzero(fresh)
+        places = places[places + first >= 0]
+        return records[places], places + first
+
+
+def _open(path: Path) -> tuple[int, float, Records]:
+    """Return the number of the first record's request, when the schedule began, and all records, used or not."""
+    head, count = b"", 0
+    if path.exists():
+        with path.open("rb") as log:
+            head = log.read(HEADER.size)
+        count = (path.stat().st_size - HEADER.size) // RECORD_SIZE
+    if count < 1 or not head.startswith(MAGIC):  # its process has not written the header yet
+        return 0, 0.0, np.empty(0, RECORD)
+    _, first, schedule_began = HEADER.unpack(head)
+    mapped: Records = np.memmap(path, RECORD, "r", HEADER.size, (count,)).view(np.ndarray)
+    return first, schedule_began, mapped
+
+
+def _count_errors(records: Records, kinds: dict[int, str]) -> dict[str, int]:
+    codes, counts = np.unique(records["error"][records["error"] > 0], return_counts=True)
+    return {kinds[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}

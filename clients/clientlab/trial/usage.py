@@ -1,0 +1,167 @@
+"""CPU time and memory: what processes have used, and what control groups (version 2) allow them to use.
+
+A sum of resident sets counts a page that n forked processes share n times. Linux counts it as 1/n in each of them
+(proc(5), smaps_rollup: Pss), but keeps a peak only of the resident set. So the peak of a process is taken as
+VmHWM - (Rss - Pss), read while the trial's clock rests. The pages of the sample log, which is mapped, are subtracted.
+
+A control group's limit holds for all groups below it, so the lowest limit on the path from the process's group to the
+root counts (cgroups(7)).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import sys
+import time
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from clientlab.trial.sample_log import RECORDS_FILE
+
+_PROC = Path("/proc")
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its ended children, user and system."""
+    return time.process_time() + children_cpu_seconds()
+
+
+def children_cpu_seconds() -> float:
+    """Return the CPU time of the ended children of this process, user and system."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
+def cpu_seconds_of(pid: int) -> float | None:
+    """Return the CPU time of another process, without its children, in nanosecond steps (clock_getcpuclockid(3)).
+
+    Return None if the system has no such clock, or the process has ended.
+    """
+    with contextlib.suppress(OSError):
+        if sys.platform == "linux":
+            return time.clock_gettime(~pid << 3 | 2)  # CPUCLOCK_SCHED
+    return None
+
+
+def has_gil() -> bool:
+    """Return whether this process has a GIL: a free-threaded Python has none unless a library needs it."""
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
+def peak_rss() -> int:
+    """Return the largest resident set of this process so far, in bytes.
+
+    On Linux `ru_maxrss` is only used if the process has no file descriptor left: a new program inherits its parent's.
+    """
+    with contextlib.suppress(OSError):
+        return peak_rss_of("self")
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
+
+
+def peak_rss_of(pid: int | str, proc: Path = _PROC) -> int:
+    """Return the largest resident set of a process so far, in bytes; 0 if it is a zombie. Raise OSError."""
+    return _find_kib((proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace"), "\nVmHWM:")
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the limit of open files and sockets, of this process and its children, to the system's hard limit."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(ValueError, OSError):  # macOS calls it unlimited and takes less
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class Footprint(NamedTuple):
+    """Proportional bytes of processes, without the sample log: now, and the sum of each process's peak."""
+
+    now: int
+    peak: int
+
+
+def read_footprint(pids: Iterable[int], needed: Collection[int] = (), proc: Path = _PROC) -> Footprint | None:
+    """Return the memory of these processes. Call it while they rest: the files are read one after the other.
+
+    Return None if it cannot be read (no permission, not Linux), or if one of the `needed` processes has ended. Other
+    processes that have ended hold no memory.
+    """
+    now = peak = 0
+    for pid in pids:
+        resident = 0  # also of a zombie
+        try:
+            rollup = (proc / f"{pid}/smaps_rollup").read_text(encoding="utf-8", errors="replace")
+            if resident := _find_kib(rollup, "\nRss:"):
+                above = max(0, peak_rss_of(pid, proc) - resident)
+                mappings = (proc / f"{pid}/smaps").read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            resident = 0
+        except OSError:
+            return None
+        if resident:
+            logs = mappings.split(f"/{RECORDS_FILE}\n")[1:]
+            own = max(0, _find_kib(rollup, "\nPss:") - sum(_find_kib(mapping, "\nPss:") for mapping in logs))
+            now, peak = now + own, peak + own + above
+        elif pid in needed or not proc.joinpath("self", "smaps_rollup").exists():
+            return None
+    return Footprint(now, peak) if now else None
+
+
+def _find_kib(text: str, name: str) -> int:
+    """Return the first value with this name in bytes; 0 if there is none."""
+    value = text.partition(name)[2].split(None, 1)
+    return int(value[0]) * 1024 if value else 0
+
+
+def cpu_usable() -> float:
+    """Return the cores that this process may use: by its affinity, and by the quota of its control groups."""
+    allowed = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    quota = cpu_quota()
+    return allowed if quota is None else min(allowed, quota)
+
+
+def cpu_quota(root: Path = Path("/")) -> float | None:
+    """Return how many cores' worth of CPU time the control groups may use; None if they have no limit."""
+    quotas = [
+        int(words[0]) / int(words[1])  # microseconds in each period
+        for folder in _group_folders(root)
+        if len(words := _read(folder / "cpu.max").split()) == 2 and words[0].isdigit()
+    ]
+    return min(quotas, default=None)
+
+
+def memory_limit(root: Path = Path("/")) -> int | None:
+    """Return the bytes that the control groups may use; None if they have no limit."""
+    limits = (_read(folder / "memory.max").split() for folder in _group_folders(root))
+    return min((int(words[0]) for words in limits if words and words[0].isdigit()), default=None)
+
+
+def memory_left(root: Path = Path("/")) -> int | None:
+    """Return the bytes that the control groups may still take; None if they have no limit.
+
+    Cached file pages that were not used for a while count as free, because the kernel frees them first.
+    """
+    found = []
+    for folder in _group_folders(root):
+        limit, used, stat = (_read(folder / f"memory.{name}").split() for name in ("max", "current", "stat"))
+        if limit and limit[0].isdigit() and used:
+            cached = dict(zip(stat[::2], stat[1::2], strict=False)).get("inactive_file", "0")
+            found.append(int(limit[0]) - int(used[0]) + int(cached))
+    return min(found, default=None)
+
+
+def _group_folders(root: Path) -> Iterator[Path]:
+    """Yield the folders of the control groups of this process: its own first, then each group above it (proc(5))."""
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        if line.startswith("0::/"):
+            group = PurePosixPath(line.removeprefix("0::/"))
+            # Some may be missing: without its own namespace, a container reads the host's path, but sees only its own.
+            yield from (root / "sys/fs/cgroup" / one for one in (group, *group.parents))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
