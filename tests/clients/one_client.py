@@ -1,4 +1,4 @@
-"""A listed client in the test's own process, called as a blocking one whatever its kind."""
+"""Call a listed client of any kind like a blocking one, in the process of the test."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import Iterator
-from concurrent.futures import Future
-from threading import Thread
 from typing import Any
 
 from clientlab.clients.client_interface import Budget
 from clientlab.conformance.server import CA_FILE
 from clientlab.errors import kind_of
 from clientlab.strategies import CLIENTS, load
-from clientlab.workload.making import requests_of
+from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
 
 PATIENCE = 60.0
@@ -22,67 +20,37 @@ PATIENCE = 60.0
 
 
 def request_to(url: str, path: str = "/", *, awaited: bool = False, **workload: Any) -> Request:
-    """One request, as the lab makes it for a workload with these fields."""
+    """Return a request as the lab makes it for a workload with these fields."""
     return requests_of(Workload(path=path, **workload), url, awaited=awaited)(0)
-
-
-async def _closed_sockets(loop: Any) -> None:
-    """Wait until the loop watches no socket but its own: TLS connections are closed a moment after their client."""
-    for _ in range(30):
-        if len(loop._selector.get_map()) <= 1:
-            return
-        await asyncio.sleep(0.01)
-
-
-@contextlib.contextmanager
-def running_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop that runs in a thread of its own all the while, as in a trial."""
-    found: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-
-    async def until_ended() -> None:
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        found.set_result((loop, ended))
-        await ended.wait()
-        await _closed_sockets(loop)
-
-    thread = Thread(target=lambda: asyncio.run(until_ended()), daemon=True)
-    thread.start()
-    loop, ended = found.result(PATIENCE)
-    try:
-        yield loop
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join(PATIENCE)
 
 
 class OneClient:
     """One open client with a single connection."""
 
-    def __init__(self, client: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, client: Any, runner: asyncio.Runner) -> None:
         self._client = client
-        self._loop = loop
+        self._runner = runner
 
     def call(self, method: str, *words: object) -> Any:
-        """Call a method of the client; of an asyncio client, await it too."""
+        """Call a method of the client, and await it if it is a coroutine function."""
         found = getattr(self._client, method)(*words)
-        if not inspect.iscoroutine(found):
-            return found
-        return asyncio.run_coroutine_threadsafe(found, self._loop).result(PATIENCE)
+        return self._runner.run(asyncio.wait_for(found, PATIENCE)) if inspect.iscoroutine(found) else found
 
     def send(self, request: Request) -> tuple[int, bytes] | str:
-        """The status and the whole body, or the kind of the error."""
-        try:
-            status, body = self.call("send", request)
-        except Exception as error:  # noqa: BLE001 - what the client's table says of it is asked for
-            return kind_of(error, self._client.errors)
-        return status, bytes(body)
+        """Return the status and the whole body, or the kind of the error."""
+        found = self._attempt("send", request)
+        return found if isinstance(found, str) else (found[0], bytes(found[1]))
 
     def stream(self, request: Request) -> tuple[int, list[bytes]] | str:
-        """The status and the chunks of the body, or the kind of the error."""
+        """Return the status and the chunks of the body, or the kind of the error."""
         chunks: list[bytes] = []
+        found = self._attempt("stream", request, chunks.append)
+        return found if isinstance(found, str) else (found, chunks)
+
+    def _attempt(self, method: str, *arguments: object) -> Any:
         try:
-            return self.call("stream", request, chunks.append), chunks
-        except Exception as error:  # noqa: BLE001 - as above
+            return self.call(method, *arguments)
+        except Exception as error:  # noqa: BLE001 - the client's table classifies it
             return kind_of(error, self._client.errors)
 
 
@@ -90,18 +58,28 @@ class OneClient:
 def one_client(
     name: str, *, timeout: float = 10.0, chunk_size: int = DEFAULT_CHUNK_SIZE, **settings: Any
 ) -> Iterator[OneClient]:
-    """A listed client, open."""
+    """Open a listed client, and close it at the end."""
     budget = Budget(1, timeout, CA_FILE, chunk_size)
-    with running_loop() as loop:
-        client = OneClient(load(CLIENTS[name].import_path)(budget, lambda: None, **settings), loop)
+    with asyncio.Runner() as runner:
+        client = OneClient(load(CLIENTS[name].import_path)(budget, lambda: None, **settings), runner)
         client.call("open")
         try:
             yield client
         finally:
             client.call("close")
+            runner.run(_wait_for_sockets())
+
+
+async def _wait_for_sockets() -> None:
+    """Wait until the loop watches only its own socket: TLS connections close a moment after their client."""
+    loop: Any = asyncio.get_running_loop()
+    for _ in range(30):
+        if len(loop._selector.get_map()) <= 1:
+            return
+        await asyncio.sleep(0.01)
 
 
 def outcomes(name: str, *requests: Request, **options: Any) -> list[tuple[int, bytes] | str]:
-    """Open a client, send requests one after the other, close it: of each the answer, or the kind of the error."""
+    """Send requests one after the other with a new client. Return each response, or the kind of its error."""
     with one_client(name, **options) as client:
         return [client.send(request) for request in requests]

@@ -1,4 +1,4 @@
-"""ApacheBench as a driver: what of the equal budgets holds for it, and that its figures are told as what they are."""
+"""ApacheBench as a driver: which limits and figures it shares with the clients, and which workloads it refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from clientlab import strategies
 from clientlab.clients.apache_bench import percentiles, spread
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
-from clientlab.workload.delays import Delay
+from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 from optional_programs import REQUIRED
@@ -22,7 +22,7 @@ needs_ab = pytest.mark.skipif(
 
 
 def answer(seen, status="200 OK"):
-    """As servers answer HTTP/1.0: the connection is kept where that is asked for, and closed elsewhere."""
+    """Answer as servers do to HTTP/1.0: keep the connection only if the request asks for it."""
     if seen.headers.get("connection", "").lower() != "keep-alive":
         return Last(ok(status=status))
     return ok(status=status).replace(b"\r\n", b"\r\nConnection: keep-alive\r\n", 1)
@@ -31,7 +31,7 @@ def answer(seen, status="200 OK"):
 @pytest.mark.real
 @needs_ab
 def test_n_requests_are_completed_and_recorded():
-    """Each with method, headers and body; with kept connections the last ones in flight may be begun in vain."""
+    """Each has its method, headers and body. With kept connections, ab may begin some requests too many at the end."""
     requests, in_flight = 50, 8
     workload = Workload(
         path="/item?x=1", method="POST", payload_size=300, headers={"X-Mine": "yes"},
@@ -51,7 +51,7 @@ def test_n_requests_are_completed_and_recorded():
 @pytest.mark.real
 @needs_ab
 @pytest.mark.parametrize("strategy", ["ab", "ab?keepalive=false"])
-def test_concurrency_and_connections_are_those_that_the_server_counts(strategy):
+def test_concurrency_and_connections_agree_with_the_server(strategy):
     in_flight, requests = 6, 120
     with counting_server(answer, hold=0.01) as server:
         workload = Workload(requests=requests, concurrency=in_flight, warmup=1)
@@ -59,10 +59,9 @@ def test_concurrency_and_connections_are_those_that_the_server_counts(strategy):
         assert server.most_in_flight == in_flight
         assert server.connections == (in_flight if strategy == "ab" else requests)
         assert measured.outcome.connections_begun == server.connections
-    note = measured.tool
-    assert note.kept_alive == (requests if strategy == "ab" else 0)
-    assert 0.2 <= note.wall_seconds == measured.outcome.wall_seconds
-    assert 0 < note.cpu_seconds == measured.outcome.cpu_seconds
+    assert measured.tool.kept_alive == (requests if strategy == "ab" else 0)
+    assert 0.2 <= measured.tool.wall_seconds == measured.outcome.wall_seconds
+    assert 0 < measured.tool.cpu_seconds == measured.outcome.cpu_seconds
     times = sorted(measured.samples.records["seconds"].tolist())
     assert 0.01 <= times[0] < times[-1]
 
@@ -70,7 +69,7 @@ def test_concurrency_and_connections_are_those_that_the_server_counts(strategy):
 @pytest.mark.real
 @needs_ab
 def test_statuses_are_errors_and_spread_evenly():
-    """`ab` tells how many were none of 2xx, and not which: the times of the others keep their distribution."""
+    """`ab` counts the responses other than 2xx, but does not say which they were."""
 
     def some(seen):
         return answer(seen, "503 Service Unavailable" if len(server.seen) % 4 == 0 else "200 OK")
@@ -78,13 +77,12 @@ def test_statuses_are_errors_and_spread_evenly():
     with counting_server(some) as server:
         measured = measure("ab", Workload(requests=40, concurrency=1, warmup=0), server.url)
     assert measured.samples.errors == {"other:not-2xx": 10}
-    assert [n for n, code in zip(measured.numbers, measured.samples.records["error"], strict=True) if code] == list(
-        range(0, 40, 4)
-    )
+    failed = measured.samples.records["error"] > 0
+    assert measured.samples.numbers[failed].tolist() == list(range(0, 40, 4))
 
 
-def test_the_times_lie_on_the_hundredths():
-    """In seconds, and no more than the largest, where `ab` reads beyond its table."""
+def test_times_are_interpolated_between_percentiles():
+    """They are seconds. None is above the last percentile, although `ab` may read beyond its table."""
     table = "Percentage served,Time in ms\n" + "".join(f"{k},{k / 10 + 1:.3f}\n" for k in range(101))
     hundredths = percentiles(table)
     assert (hundredths[0], hundredths[50], hundredths[100]) == (0.001, 0.006, 0.011)
@@ -100,14 +98,13 @@ def test_the_times_lie_on_the_hundredths():
         ({"duration": 1.0}, "duration"),
         ({"path": "/{k}"}, "path"),
         ({"delay": Delay.parse("uniform:1ms,2ms")}, "delay"),
-        ({"parse": True}, "parse"),
         ({"read": "chunks"}, "read"),
         ({"upload": "stream", "upload_size": 5, "method": "POST"}, "upload"),
         ({"connections": "warm"}, "connections"),
         ({"body": "x", "method": "PATCH"}, "method"),
     ],
 )
-def test_what_it_can_not_do_is_refused(changes, field):
+def test_a_workload_that_it_cannot_do_is_refused(changes, field):
     with pytest.raises(LabError, match=f"^{field}: "):
         strategies.check_capabilities(strategies.find("ab"), Workload(**changes))
 

@@ -1,1 +1,1 @@
-"""The clients: one file per library and connection policy. Their specs are in `clientlab.strategies`."""
+"""The clients: one file per library, with the entry of each client next to its class."""

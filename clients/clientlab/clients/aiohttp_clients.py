@@ -1,4 +1,4 @@
-"""aiohttp with one `ClientSession`, or with a new session for each request, against which its documentation warns."""
+"""aiohttp with one `ClientSession`, or with a session per request, which its documentation warns against."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.tls_context import tls_context, trusting
+from clientlab.clients.client_interface import Budget, ClientBase, ClientSpec, Opened, Sink, StatusAndBody, tls_context
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -26,21 +25,22 @@ AIOHTTP_ERRORS: ErrorTable = (
     (aiohttp.ClientResponseError, "protocol"),
 )
 
-LIBRARY_LIMIT = 100
-LIBRARY_KEEP_IDLE_SECONDS = 15.0
-KEEP_IDLE_SECONDS = 75.0
-"""The other clients keep idle connections at least as long. aiohttp does so too, except with `library_defaults`."""
+KEEP_IDLE_SECONDS = 75.0  # the other clients keep idle connections at least as long; the library's default is 15 s
 
 
-class AiohttpSession:
-    """One session for the event loop."""
+@ClientSpec(
+    "aiohttp", "aiohttp", "pool", kind="asyncio", unlimited=True,
+    pairs=("workers", "gather", "as-completed", "semaphore", "async-processes", "async-threads"),
+)  # fmt: skip
+class AiohttpSession(ClientBase):
+    """One aiohttp.ClientSession."""
 
     errors: ClassVar[ErrorTable] = AIOHTTP_ERRORS
 
     def __init__(  # noqa: PLR0913 - the connector's settings
         self,
         budget: Budget,
-        opened: Opened,  # noqa: ARG002 - Python's audit events count them
+        opened: Opened,
         *,
         limit_per_host: int = 0,
         ttl_dns_cache: int | None = 10,
@@ -48,27 +48,26 @@ class AiohttpSession:
         force_close: bool = False,
         trust: str = "lab",
     ) -> None:
-        self._budget = budget
+        super().__init__(budget, opened)
         self._trust = trust
-        if keepalive_timeout is None:
-            keepalive_timeout = LIBRARY_KEEP_IDLE_SECONDS if budget.connections is None else KEEP_IDLE_SECONDS
-        limit = LIBRARY_LIMIT if budget.connections is None else budget.connections
-        self._connector: dict[str, Any] = {"limit": limit, "limit_per_host": limit_per_host}
-        self._connector["ttl_dns_cache"] = ttl_dns_cache
-        self._connector |= {"force_close": True} if force_close else {"keepalive_timeout": keepalive_timeout}
+        self.tls: ssl.SSLContext | None = None  # None: aiohttp's own
+        self._connector: dict[str, Any] = {"limit_per_host": limit_per_host, "ttl_dns_cache": ttl_dns_cache}
+        if budget.connections is not None:
+            self._connector["limit"] = budget.connections
+            keepalive_timeout = KEEP_IDLE_SECONDS if keepalive_timeout is None else keepalive_timeout
+        if force_close:
+            self._connector["force_close"] = True
+        elif keepalive_timeout is not None:
+            self._connector["keepalive_timeout"] = keepalive_timeout
         self._limits = aiohttp.ClientTimeout(total=None, sock_connect=budget.timeout, sock_read=budget.timeout)
 
     async def open(self) -> None:
-        self.trust(trusting(self._budget, self._trust, ssl.create_default_context))
+        self.tls = tls_context(self._budget, self._trust, ssl.create_default_context)
         self._session = self.new_session()
-
-    def trust(self, context: ssl.SSLContext | None) -> None:
-        """Set the TLS context of later sessions; None: aiohttp's own."""
-        self._connector["ssl"] = context or True
 
     def new_session(self) -> aiohttp.ClientSession:
         """Return a session with the budget's limits, in the running loop."""
-        connector, cookies = aiohttp.TCPConnector(**self._connector), aiohttp.DummyCookieJar()
+        connector, cookies = aiohttp.TCPConnector(ssl=self.tls or True, **self._connector), aiohttp.DummyCookieJar()
         session = aiohttp.ClientSession(connector=connector, timeout=self._limits, cookie_jar=cookies)
         # aiohttp sends a GET again when its connection is dropped. No other client does, and the
         # server would count more requests than were sent. aiohttp has no public option for it.
@@ -82,41 +81,41 @@ class AiohttpSession:
             return response.status, await response.read()
 
     async def stream(self, request: Request, sink: Sink) -> int:
-        return await self._stream_in(self._session, request, sink)
+        async with _respond(self._session, request) as response:
+            return await self._pass_on(response, sink)
 
-    async def _stream_in(self, session: aiohttp.ClientSession, request: Request, sink: Sink) -> int:
-        async with session.request(
-            request.method, request.url, headers=request.headers, data=request.body, allow_redirects=False
-        ) as response:
-            async for chunk in response.content.iter_chunked(self._budget.chunk_size):
-                sink(chunk)
-            return response.status
+    async def _pass_on(self, response: aiohttp.ClientResponse, sink: Sink) -> int:
+        async for chunk in response.content.iter_chunked(self._budget.chunk_size):
+            sink(chunk)
+        return response.status
 
     async def close(self) -> None:
         await self._session.close()
 
 
+@ClientSpec("aiohttp-per-call", "aiohttp", "per call", kind="asyncio")
 class AiohttpPerCall(AiohttpSession):
-    """A session, its connector and a connection for each request. Only the TLS context is kept."""
+    """An aiohttp.ClientSession and a connection per call."""
 
     def __init__(self, budget: Budget, opened: Opened) -> None:
         super().__init__(budget, opened)
 
     async def open(self) -> None:
-        self.trust(tls_context(self._budget))
+        self.tls = tls_context(self._budget)
 
     async def send(self, request: Request) -> StatusAndBody:
-        async with (
-            self.new_session() as session,
-            session.request(
-                request.method, request.url, headers=request.headers, data=request.body, allow_redirects=False
-            ) as response,
-        ):
+        async with self.new_session() as session, _respond(session, request) as response:
             return response.status, await response.read()
 
     async def stream(self, request: Request, sink: Sink) -> int:
-        async with self.new_session() as session:
-            return await self._stream_in(session, request, sink)
+        async with self.new_session() as session, _respond(session, request) as response:
+            return await self._pass_on(response, sink)
 
     async def close(self) -> None:
         """Do nothing: each call closed its own session."""
+
+
+def _respond(session: aiohttp.ClientSession, request: Request) -> Any:
+    return session.request(
+        request.method, request.url, headers=request.headers, data=request.body, allow_redirects=False
+    )

@@ -1,6 +1,6 @@
 """ApacheBench: an external program that sends all requests itself and times them with its own clock.
 
-Of what it writes, only the percentiles (``-e``) are in microseconds. It counts failed requests, but does not name them.
+Only the percentiles (``-e``) have a resolution of microseconds. It counts failed requests, but does not name them.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.clients.client_interface import Budget, Opened
+from clientlab.clients.client_interface import Budget, ClientSpec, Opened
 from clientlab.errors import ErrorTable
-from clientlab.external_tool import ToolReport
 from clientlab.workload.load import is_warm
-from clientlab.workload.workload import NUMBER_FIELD, Request, Workload, encodes_each, varies
+from clientlab.workload.workload import NUMBER_FIELD, Request, ToolReport, Workload, encodes_each, varies
 
 _BODIES = {"POST": "-p", "PUT": "-u"}
 _OUT = "ab.percentiles.csv"
 _BODY = "ab.body"
-_KINDS = {"Connect": "connect", "Receive": "reset", "Exceptions": "reset"}
-_FAILED = re.compile(r"\(Connect: (?P<Connect>\d+), Receive: (?P<Receive>\d+), .*Exceptions: (?P<Exceptions>\d+)\)")
+_FAILED = re.compile(r"\(Connect: (\d+), Receive: (\d+), .*Exceptions: (\d+)\)")
 
 
+@ClientSpec("ab", "python", "pool", kind="program", program="ab", package="apache2-utils")
 class ApacheBench:
-    """`ab` with keep-alive (``-k``), unless the setting `keepalive` is false."""
+    """ApacheBench, a load generator and no library: HTTP/1.0 with keep-alive, timed by its own clock."""
 
     errors: ClassVar[ErrorTable] = ()
     program = "ab"
@@ -37,10 +36,10 @@ class ApacheBench:
 
     @staticmethod
     def refuses(workload: Workload) -> tuple[str, str] | None:
-        """Return the field that keeps `ab` from running the workload, and the reason; None if it can."""
+        """Return the first field that keeps `ab` from running the workload, and the reason; None if it can."""
         one, closed = "sends one request again and again", "sends the next request when one has ended"
         has_body = any(part is not None for part in (workload.body, workload.payload_size, workload.upload_size))
-        for applies, field, reason in (
+        reasons = (
             (workload.rate is not None, "rate", f"{closed}; leave out `rate`"),
             (workload.stages is not None, "stages", f"{closed}; leave out `stages`"),
             (workload.requests is None, "duration", "counts its requests; set `requests` instead"),
@@ -51,16 +50,14 @@ class ApacheBench:
             (workload.parse, "parse", "parses no response; leave out `parse`"),
             (workload.read == "chunks", "read", "keeps no body; leave out `read`"),
             (workload.upload == "stream", "upload", "holds the body in memory; leave out `upload`"),
-            (workload.elapsed, "elapsed", "has no other clock than its own; leave out `elapsed`"),
+            (workload.elapsed, "elapsed", "has only its own clock; leave out `elapsed`"),
             (is_warm(workload), "connections", "opens its connections in its own time; write cold"),
             (has_body and workload.method not in _BODIES, "method", "sends a body with POST and PUT only"),
-        ):
-            if applies:
-                return field, reason
-        return None
+        )
+        return next(((field, reason) for applies, field, reason in reasons if applies), None)
 
     def command(self, request: Request, requests: int, in_flight: int, folder: Path) -> list[str]:
-        """Return the command line that sends `request` so many times. `folder` holds body and results."""
+        """Return the command line that sends `request` this many times. `folder` holds body and results."""
         words = [self.program, "-q", "-d", "-l", "-r", "-n", str(requests), "-c", str(min(in_flight, requests))]
         words += ["-s", str(self._timeout), "-e", str(folder / _OUT), *(["-k"] if self._keepalive else [])]
         headers = dict(request.headers)
@@ -84,20 +81,25 @@ class ApacheBench:
         kept = _count(printed, "Keep-Alive requests")
         # One connection per request in flight, and one more for each response that closed its connection.
         opened = min(requests, min(in_flight, requests) + requests - kept)
+        # Lengths may differ (``-l``). ab does not say which status a non-2xx response had.
+        errors = Counter({"other:not-2xx": _count(printed, "Non-2xx responses")})
+        if found := _FAILED.search(printed):
+            errors["connect"] += int(found[1])
+            errors["reset"] += int(found[2]) + int(found[3])
         return ToolReport(
-            seconds=requests / float(_figure(printed, "Requests per second")),
+            seconds=requests / _number(printed, "Requests per second"),
             times=spread(percentiles((folder / _OUT).read_text(encoding="ascii")), requests),
             bytes_received=_count(printed, "HTML transferred"),
             connections=opened,
             kept_alive=kept,
-            errors=_errors(printed),
+            errors={kind: count for kind, count in errors.items() if count},
         )
 
 
 def percentiles(table: str) -> list[float]:
     """Return the seconds of the percentiles 0 to 100, from the file that ``-e`` writes.
 
-    With few requests, ab reads one place beyond its list; no value here is larger than the last one.
+    With few requests, ab reads beyond the end of its list. No value here is larger than the last one.
     """
     milliseconds = [float(line.partition(",")[2]) for line in table.splitlines()[1:]]
     return sorted(min(value, milliseconds[-1]) / 1000 for value in milliseconds)
@@ -114,22 +116,11 @@ def spread(hundredths: Sequence[float], requests: int) -> list[float]:
     return times
 
 
-def _errors(printed: str) -> dict[str, int]:
-    """Return error kind → count. Lengths may differ (``-l``). ab does not tell which status a non-2xx response had."""
-    errors: Counter[str] = Counter()
-    if found := _FAILED.search(printed):
-        for name, kind in _KINDS.items():
-            errors[kind] += int(found[name])
-    errors["other:not-2xx"] += _count(printed, "Non-2xx responses")
-    return {kind: count for kind, count in errors.items() if count}
+def _number(printed: str, name: str) -> float:
+    """Return a figure that `ab` printed; 0 if it left the line out, as it does for some counts of 0."""
+    found = re.search(rf"^{name}:\s+([\d.]+)", printed, re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 def _count(printed: str, name: str) -> int:
-    """Return a whole number; 0 if `ab` left the line out, which it does for some counts of 0."""
-    return int(_figure(printed, name) or 0)
-
-
-def _figure(printed: str, name: str) -> str:
-    """Return a figure as `ab` printed it; empty if it left the line out."""
-    found = re.search(rf"^{name}:\s+([\d.]+)", printed, re.MULTILINE)
-    return found[1] if found else ""
+    return int(_number(printed, name))

@@ -11,7 +11,7 @@ import geventhttpclient
 from geventhttpclient import client as library
 from geventhttpclient.response import HTTPConnectionClosed, HTTPSocketPoolResponse
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, Client, ClientSpec, Opened, Sink, StatusAndBody
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
@@ -20,8 +20,12 @@ from clientlab.workload.workload import Request
 library.IDEMPOTENT_METHODS = frozenset()
 
 
-class GeventHttp:
-    """One client, shared by all greenlets of the process. Its socket waits let other greenlets run."""
+@ClientSpec(
+    "geventhttpclient", "geventhttpclient", "pool", pairs=("gevent",), extra="more",
+    only=("serial", "gevent"),  # its pool belongs to one thread, and a process that gevent serves must not fork
+)  # fmt: skip
+class GeventHttp(Client):
+    """One geventhttpclient.HTTPClient: sockets of gevent, a parser in C."""
 
     errors: ClassVar[ErrorTable] = (
         (ssl.SSLError, "tls"),
@@ -30,23 +34,19 @@ class GeventHttp:
         (ConnectionError, "reset"),
         (geventhttpclient.HTTPParseError, "protocol"),
     )
-    # geventhttpclient sends an iterable body in chunks, and drops its length.
-    streams_uploads: ClassVar[bool] = False
+    streams_uploads: ClassVar[bool] = False  # it sends an iterable body in chunks, and drops its length
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
-        self._budget = budget
-        self._client: geventhttpclient.HTTPClient | None = None
+    def __init__(self, budget: Budget, opened: Opened) -> None:
+        super().__init__(budget, opened)
+        self._client: geventhttpclient.HTTPClient | None = None  # of one host, which the first request names
         self._last: tuple[Request | None, str] = None, ""
 
-    def open(self) -> None:
-        """Do nothing: the library's client belongs to one host, and the first request names it."""
-
     def send(self, request: Request) -> StatusAndBody:
-        response = self._response(request)
+        response = self._respond(request)
         return response.status_code, response.read()
 
     def stream(self, request: Request, sink: Sink) -> int:
-        response = self._response(request)
+        response = self._respond(request)
         while chunk := response.read(self._budget.chunk_size):
             sink(chunk)
         return response.status_code
@@ -55,8 +55,8 @@ class GeventHttp:
         if self._client is not None:
             self._client.close()
 
-    def _response(self, request: Request) -> HTTPSocketPoolResponse:
-        """Return the response, whose body is not read yet. A repeated request is parsed only once."""
+    def _respond(self, request: Request) -> HTTPSocketPoolResponse:
+        """Return the response before its body is read. A repeated request is parsed only once."""
         last, target = self._last
         if self._client is None:
             self._client = self._new_client(request.url)

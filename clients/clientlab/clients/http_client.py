@@ -10,22 +10,22 @@ from collections.abc import Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.tls_context import tls_context
+from clientlab.clients.client_interface import Budget, Client, ClientSpec, Opened, Sink, StatusAndBody, tls_context
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
 
-class _ThreadConnection(threading.local):
-    """The state of a thread: its connection, and the last request that it sent."""
+class _ThreadState(threading.local):
+    """The connection of a thread, and the last request that it sent."""
 
     connection: http.client.HTTPConnection | None = None
     request: Request | None = None
     target = ""
 
 
-class HttpClient:
-    """One `HTTPConnection` per thread."""
+@ClientSpec("http.client", "python", "per thread", pairs=("threads",))
+class HttpClient(Client):
+    """One connection of the standard library per thread."""
 
     errors: ClassVar[ErrorTable] = (
         (ssl.SSLError, "tls"),
@@ -34,28 +34,27 @@ class HttpClient:
         (http.client.HTTPException, "protocol"),
     )
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
-        self._budget = budget
-        self._of_thread = _ThreadConnection()
+    def __init__(self, budget: Budget, opened: Opened) -> None:
+        super().__init__(budget, opened)
+        self._mine = _ThreadState()
         self._all: list[http.client.HTTPConnection] = []
 
     def open(self) -> None:
-        """Make the TLS context; each thread makes its own connection."""
         self._tls = tls_context(self._budget)
 
     def send(self, request: Request) -> StatusAndBody:
-        connection, target = self._prepared(request)
+        connection, target = self._prepare(request)
         try:
-            response = _ask(connection, target, request)
+            response = _send_on(connection, target, request)
             return response.status, response.read()
         except BaseException:
             connection.close()  # in an unknown state: the next request opens a new one
             raise
 
     def stream(self, request: Request, sink: Sink) -> int:
-        connection, target = self._prepared(request)
+        connection, target = self._prepare(request)
         try:
-            response = _ask(connection, target, request)
+            response = _send_on(connection, target, request)
             while chunk := response.read(self._budget.chunk_size):
                 sink(chunk)
             if response.length:  # http.client reports it only when the whole body is read at once
@@ -69,9 +68,9 @@ class HttpClient:
         for connection in self._all:
             connection.close()
 
-    def _prepared(self, request: Request) -> tuple[http.client.HTTPConnection, str]:
+    def _prepare(self, request: Request) -> tuple[http.client.HTTPConnection, str]:
         """Return this thread's connection and the request's target. A repeated request is parsed only once."""
-        mine = self._of_thread
+        mine = self._mine
         connection = mine.connection
         if connection is None or mine.request is not request:
             parts = urlsplit(request.url)
@@ -89,7 +88,7 @@ class HttpClient:
         return connection
 
 
-def _ask(connection: http.client.HTTPConnection, target: str, request: Request) -> http.client.HTTPResponse:
+def _send_on(connection: http.client.HTTPConnection, target: str, request: Request) -> http.client.HTTPResponse:
     if connection.sock is None:
         with connecting():
             connection.connect()

@@ -9,14 +9,15 @@ from typing import ClassVar
 
 import httplib2
 
-from clientlab.clients.client_interface import Budget, Opened, StatusAndBody
+from clientlab.clients.client_interface import Budget, Client, ClientSpec, Opened, Quirks, StatusAndBody
 from clientlab.clients.http_client import connecting
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
 
-class Httplib2Http:
-    """One `httplib2.Http` per thread."""
+@ClientSpec("httplib2", "httplib2", "per thread", pairs=("threads",), quirks=Quirks(closes_after_head=True))
+class Httplib2Http(Client):
+    """One httplib2.Http per thread."""
 
     errors: ClassVar[ErrorTable] = (
         (ssl.SSLError, "tls"),
@@ -26,16 +27,13 @@ class Httplib2Http:
         (httplib2.HttpLib2Error, "protocol"),
     )
 
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
-        self._budget = budget
-        self._of_thread = threading.local()
+    def __init__(self, budget: Budget, opened: Opened) -> None:
+        super().__init__(budget, opened)
+        self._mine = threading.local()
         self._all: list[httplib2.Http] = []
 
-    def open(self) -> None:
-        """Do nothing: each thread makes its own `Http` object."""
-
     def send(self, request: Request) -> StatusAndBody:
-        mine = getattr(self._of_thread, "http", None) or self._new_http()
+        mine = getattr(self._mine, "http", None) or self._new_http()
         kind = _Https if request.url.startswith("https:") else _Http
         url, method = request.url, request.method
         try:
@@ -51,14 +49,14 @@ class Httplib2Http:
 
     def _new_http(self) -> httplib2.Http:
         timeout, ca_file = self._budget.timeout, self._budget.ca_file
-        made = self._of_thread.http = httplib2.Http(timeout=timeout, proxy_info=None, ca_certs=ca_file)
+        made = self._mine.http = httplib2.Http(timeout=timeout, proxy_info=None, ca_certs=ca_file)
         made.follow_redirects = False
         self._all.append(made)
         return made
 
 
-class _Once(http.client.HTTPConnection):
-    """Raises errors unknown to httplib2, which would send the request again despite `httplib2.RETRIES`."""
+class _WithoutRetries(http.client.HTTPConnection):
+    """Raises errors that httplib2 does not know. It would send the request again, despite `httplib2.RETRIES`."""
 
     def connect(self) -> None:
         with connecting():
@@ -73,9 +71,7 @@ class _Once(http.client.HTTPConnection):
             raise Fault("protocol", f"status line {error}") from error
 
 
-class _Http(_Once, httplib2.HTTPConnectionWithTimeout):
-    """Over plain HTTP."""
+class _Http(_WithoutRetries, httplib2.HTTPConnectionWithTimeout): ...
 
 
-class _Https(_Once, httplib2.HTTPSConnectionWithTimeout):
-    """Over TLS."""
+class _Https(_WithoutRetries, httplib2.HTTPSConnectionWithTimeout): ...

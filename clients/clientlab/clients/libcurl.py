@@ -1,11 +1,11 @@
-"""What clients on libcurl share, whichever Python package wraps it: kinds of errors and time limits, by number."""
+"""What the clients of libcurl share, whichever Python package wraps it: kinds of errors and time limits, by number."""
 
 from __future__ import annotations
 
 import math
 
-RECV_ERROR = 56
 _SSL_CONNECT_ERROR = 35
+_RECV_ERROR = 56
 
 _KINDS = {
     1: "protocol",  # UNSUPPORTED_PROTOCOL: the answer is not HTTP
@@ -18,7 +18,7 @@ _KINDS = {
     _SSL_CONNECT_ERROR: "tls",
     52: "reset",  # GOT_NOTHING
     55: "reset",  # SEND_ERROR
-    RECV_ERROR: "reset",
+    _RECV_ERROR: "reset",
     60: "tls",  # PEER_FAILED_VERIFICATION
     61: "protocol",  # BAD_CONTENT_ENCODING
     65: "reset",  # SEND_FAIL_REWIND: a streamed upload cannot be sent again after a dropped connection
@@ -27,16 +27,16 @@ _KINDS = {
     92: "protocol",  # HTTP2_STREAM
 }
 _LEFT = ("Connection reset by peer", "unexpected eof", "closed abruptly")
-"""Messages for a peer that left: in a handshake no connection, in a body over TLS a truncated one."""
+"""Messages when the peer left: during a handshake, or in a body over TLS, which is truncated then."""
 
 _TIMEOUT_MS, _CONNECTTIMEOUT_MS, _LOW_SPEED_LIMIT, _LOW_SPEED_TIME = 155, 156, 19, 20
 
 
-def kind_of(code: int, message: str, *, has_head: bool, is_connecting: bool) -> str:
+def classify_error(code: int, message: str, *, has_head: bool, is_connecting: bool) -> str:
     """Return the kind of a CURLcode.
 
-    `has_head`: a response had begun. `is_connecting`: nothing was sent yet, so a time-out is one of connecting. A
-    malformed chunk, and a truncated body over TLS, have the code of a connection that was reset.
+    `has_head`: a response had begun. `is_connecting`: nothing was sent yet. libcurl reports a malformed chunk, and a
+    truncated body over TLS, like a connection that was reset.
     """
     kind = _KINDS.get(code, f"other:curl-{code}")
     if kind == "timeout-read" and is_connecting:
@@ -44,14 +44,14 @@ def kind_of(code: int, message: str, *, has_head: bool, is_connecting: bool) -> 
     if code == _SSL_CONNECT_ERROR and any(text in message for text in _LEFT):
         return "connect"
     is_cut = "chunk" in message or (has_head and any(text in message for text in _LEFT[1:]))
-    return "protocol" if code == RECV_ERROR and is_cut else kind
+    return "protocol" if code == _RECV_ERROR and is_cut else kind
 
 
-def limits_of(seconds: float) -> dict[int, int]:
+def make_limits(seconds: float) -> dict[int, int]:
     """Return the options that limit connecting and each wait for bytes.
 
-    libcurl gives up below one byte per second for so long. It knows whole seconds only, and looks at the bytes of the
-    last five: silence after the first bytes of a body is noticed up to so much later. Below a second, its limit for the
+    libcurl gives up after this time with less than one byte per second. It knows only whole seconds, and looks at the
+    bytes of the last five: it notices silence in a body up to five seconds later. Below one second, its limit for the
     whole request has to do.
     """
     connecting = {_CONNECTTIMEOUT_MS: int(seconds * 1000)}

@@ -3,50 +3,48 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import ClassVar
 
 import pycurl
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.libcurl import kind_of, limits_of
+from clientlab.clients.client_interface import LIBCURL_QUIRKS, Budget, Client, ClientSpec, Opened, Sink, StatusAndBody
+from clientlab.clients.libcurl import classify_error, make_limits
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
-from clientlab.workload.making import Upload
+from clientlab.workload.requests import Upload
 from clientlab.workload.workload import Request
 
 
-class _ThreadHandle(threading.local):
-    """The state of a thread: its handle, and the request that the handle is set up for."""
+class _ThreadState(threading.local):
+    """The handle of a thread, and the request that it is set up for."""
 
     handle: pycurl.Curl | None = None
     request: Request | None = None
 
 
-class PycurlHandle:
-    """One easy handle per thread: a handle shared by threads aborts the interpreter."""
+@ClientSpec("pycurl", "pycurl", "per thread", pairs=("threads", "multi"), native=True, quirks=LIBCURL_QUIRKS)
+class PycurlHandle(Client):
+    """One libcurl handle per thread."""
 
     errors: ClassVar[ErrorTable] = ()
     version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # by default, libcurl negotiates HTTP/2 over TLS
 
     def __init__(self, budget: Budget, opened: Opened, *, forbid_reuse: bool = False) -> None:
-        self._budget = budget
+        super().__init__(budget, opened)
         self.connections = budget.connections
         # Within the range of libcurl, which passes at most 16 KiB at a time.
         self._buffer = min(max(budget.chunk_size, 1024), 10 << 20)
         self._forbid_reuse = forbid_reuse
-        self._opened = opened
-        self._of_thread = _ThreadHandle()
+        self._mine = _ThreadState()
         self._all: list[pycurl.Curl] = []
-
-    def open(self) -> None:
-        """Do nothing: each thread makes its own handle."""
 
     def send(self, request: Request) -> StatusAndBody:
         handle = self._handle(request)
         try:
             body: bytes = handle.perform_rb()
         except pycurl.error as error:
-            raise self.fault_of(handle, *error.args[:2]) from error
-        return self.status_of(handle), body
+            raise self.make_fault(handle, *error.args[:2]) from error
+        return self.read_status(handle), body
 
     def stream(self, request: Request, sink: Sink) -> int:
         handle = self._handle(request)
@@ -55,16 +53,15 @@ class PycurlHandle:
         try:
             handle.perform()
         except pycurl.error as error:
-            raise self.fault_of(handle, *error.args[:2]) from error
-        return self.status_of(handle)
+            raise self.make_fault(handle, *error.args[:2]) from error
+        return self.read_status(handle)
 
     def close(self) -> None:
         for handle in self._all:
             handle.close()
 
     def _handle(self, request: Request) -> pycurl.Curl:
-        """Return this thread's handle, set up for the request."""
-        mine = self._of_thread
+        mine = self._mine
         handle = mine.handle
         if handle is None:
             handle = mine.handle = self.new_handle()
@@ -79,7 +76,7 @@ class PycurlHandle:
         """Return an easy handle with the budget's limits, which is closed with the client."""
         handle = pycurl.Curl()
         handle.setopt(pycurl.NOSIGNAL, 1)  # time limits by signal are for single-threaded programs
-        for option, value in limits_of(self._budget.timeout).items():
+        for option, value in make_limits(self._budget.timeout).items():
             handle.setopt(option, value)
         handle.setopt(pycurl.HTTP_VERSION, self.version)
         if self._budget.ca_file is not None:
@@ -108,44 +105,38 @@ class PycurlHandle:
         handle.setopt(pycurl.HTTPHEADER, [*lines, "Expect:"])
         handle.setopt(pycurl.URL, request.url)
 
-    def status_of(self, handle: pycurl.Curl) -> int:
+    def read_status(self, handle: pycurl.Curl) -> int:
         """Return the status of a finished transfer, and report the connections that it opened."""
         if handle.getinfo(pycurl.NUM_CONNECTS):
             self._opened()
         status: int = handle.getinfo(pycurl.RESPONSE_CODE)
         return status
 
-    def fault_of(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
+    def make_fault(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
         """Return libcurl's error as a fault, and report the connections that were opened."""
         has_head, is_connecting = bool(handle.getinfo(pycurl.HEADER_SIZE)), handle.getinfo(pycurl.REQUEST_SIZE) == 0
-        kind = kind_of(code, message, has_head=has_head, is_connecting=is_connecting)
+        kind = classify_error(code, message, has_head=has_head, is_connecting=is_connecting)
         if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS:
             self._opened()
         return Fault(kind, message)
 
 
+@ClientSpec(
+    "pycurl-h2", "pycurl", "per thread", http="2", pairs=("threads",), native=True,
+    quirks=replace(LIBCURL_QUIRKS, one_request_per_connection=True),
+)  # fmt: skip
 class PycurlH2(PycurlHandle):
-    """`PycurlHandle` that accepts HTTP/2 only."""
+    """One libcurl handle per thread over HTTP/2, one request at a time on each."""
 
     version = pycurl.CURL_HTTP_VERSION_2TLS
 
-    def send(self, request: Request) -> StatusAndBody:
-        reply = super().send(request)
-        self._check_version()
-        return reply
-
-    def stream(self, request: Request, sink: Sink) -> int:
-        status = super().stream(request, sink)
-        self._check_version()
-        return status
-
-    def _check_version(self) -> None:
-        """Close a handle that has connected and fallen back to HTTP/1.1, which libcurl does silently."""
-        handle = self._of_thread.handle
-        if handle is None or not handle.getinfo(pycurl.NUM_CONNECTS):
-            return
-        if handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0:
+    def read_status(self, handle: pycurl.Curl) -> int:
+        """Return the status. Close a handle that has fallen back to HTTP/1.1, which libcurl does silently."""
+        status = super().read_status(handle)
+        is_new = handle.getinfo(pycurl.NUM_CONNECTS)
+        if is_new and handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0:
             self._all.remove(handle)
             handle.close()  # closes its connection too
-            self._of_thread.handle = None
+            self._mine.handle = None
             raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")
+        return status

@@ -1,4 +1,4 @@
-"""requests: its top-level functions, which keep no connection, or one `Session`, which does."""
+"""requests: its top-level functions, which keep no connection, one `Session`, or one for each thread."""
 
 from __future__ import annotations
 
@@ -9,58 +9,60 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import exceptions as urllib3_errors
 
-from clientlab.clients.client_interface import Budget, NothingKept, Opened, Sink, StatusAndBody
-from clientlab.clients.per_thread import TimedPerThread
+from clientlab.clients.client_interface import (
+    IN_THREADS,
+    Budget,
+    Client,
+    ClientSpec,
+    Opened,
+    Sink,
+    StatusAndBody,
+    TimedPerThread,
+)
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
-REQUESTS_ERRORS: ErrorTable = (
-    (requests.exceptions.SSLError, "tls"),
-    (requests.exceptions.ConnectTimeout, "timeout-connect"),
-    (requests.exceptions.ReadTimeout, "timeout-read"),
-    (urllib3_errors.ReadTimeoutError, "timeout-read"),
-    (urllib3_errors.EmptyPoolError, "timeout-pool"),
-    (urllib3_errors.NewConnectionError, "connect"),
-    (urllib3_errors.IncompleteRead, "protocol"),
-    (ConnectionError, "reset"),
-    (requests.exceptions.ChunkedEncodingError, "protocol"),
-    (requests.exceptions.ContentDecodingError, "protocol"),
-    (urllib3_errors.ProtocolError, "protocol"),
-    (urllib3_errors.InvalidHeader, "protocol"),
-    (requests.exceptions.ConnectionError, "connect"),
-)
 
-
-class _Requests:
-    """What both clients do with a response, however it was asked for."""
-
-    errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
-
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - Python's audit events count them
-        self._budget = budget
+class _Requests(Client):
+    errors: ClassVar[ErrorTable] = (
+        (requests.exceptions.SSLError, "tls"),
+        (requests.exceptions.ConnectTimeout, "timeout-connect"),
+        (requests.exceptions.ReadTimeout, "timeout-read"),
+        (urllib3_errors.ReadTimeoutError, "timeout-read"),
+        (urllib3_errors.EmptyPoolError, "timeout-pool"),
+        (urllib3_errors.NewConnectionError, "connect"),
+        (urllib3_errors.IncompleteRead, "protocol"),
+        (ConnectionError, "reset"),
+        (requests.exceptions.ChunkedEncodingError, "protocol"),
+        (requests.exceptions.ContentDecodingError, "protocol"),
+        (urllib3_errors.ProtocolError, "protocol"),
+        (urllib3_errors.InvalidHeader, "protocol"),
+        (requests.exceptions.ConnectionError, "connect"),
+    )
 
     def send(self, request: Request) -> StatusAndBody:
-        response = self._response(request)
+        response = self._respond(request)
         return response.status_code, response.content
 
     def stream(self, request: Request, sink: Sink) -> int:
-        with self._response(request, stream=True) as response:
+        with self._respond(request, stream=True) as response:
             for chunk in response.iter_content(self._budget.chunk_size):
                 sink(chunk)
             return response.status_code
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
-        response = self._response(request)
+        response = self._respond(request)
         return response.status_code, response.content, response.elapsed.total_seconds()
 
-    def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
+    def _respond(self, request: Request, *, stream: bool = False) -> requests.Response:
         raise NotImplementedError
 
 
-class RequestsPerCall(NothingKept, _Requests):
-    """`requests.request` for each request."""
+@ClientSpec("requests", "requests", "per call", needs=("urllib3",), pairs=("threads",))
+class RequestsPerCall(_Requests):
+    """requests.request(…): a session and a connection per call."""
 
-    def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
+    def _respond(self, request: Request, *, stream: bool = False) -> requests.Response:
         headers = {**request.headers, "Connection": None}  # no `keep-alive`, which other clients do not send
         timeout, verify = self._budget.timeout, self._budget.ca_file or True
         return requests.request(
@@ -69,8 +71,12 @@ class RequestsPerCall(NothingKept, _Requests):
         )  # fmt: skip
 
 
+@ClientSpec(
+    "requests-session", "requests", "pool", needs=("urllib3",),
+    pairs=("threads", "queue", "processes", "process-chunks", "sync_to_async", "futures", "gevent"),
+)  # fmt: skip
 class RequestsSession(_Requests):
-    """One session, shared by all threads of the process, with a pool of the budget's size."""
+    """One requests.Session."""
 
     def __init__(self, budget: Budget, opened: Opened, *, pool_block: bool = False) -> None:
         super().__init__(budget, opened)
@@ -78,7 +84,6 @@ class RequestsSession(_Requests):
 
     @property
     def library_defaults(self) -> bool:
-        """Whether requests, or the library that wraps the session, chooses the size of the pool."""
         return self._budget.connections is None
 
     def open(self) -> None:
@@ -94,7 +99,7 @@ class RequestsSession(_Requests):
     def close(self) -> None:
         self.session.close()
 
-    def _response(self, request: Request, *, stream: bool = False) -> requests.Response:
+    def _respond(self, request: Request, *, stream: bool = False) -> requests.Response:
         timeout, verify = self._budget.timeout, self._budget.ca_file or True  # the environment overrides the session's
         return self.session.request(
             request.method, request.url, headers=request.headers, data=request.body, timeout=timeout, verify=verify,
@@ -102,8 +107,9 @@ class RequestsSession(_Requests):
         )  # fmt: skip
 
 
+@ClientSpec("requests-session-per-thread", "requests", "per thread", needs=("urllib3",), only=IN_THREADS)
 class RequestsSessionPerThread(TimedPerThread):
-    """One session for each thread."""
+    """One requests.Session for each thread, with a pool of one connection."""
 
     shared = RequestsSession
-    errors: ClassVar[ErrorTable] = REQUESTS_ERRORS
+    errors = RequestsSession.errors

@@ -1,1 +1,1 @@
-"""The executors: one file per concurrency model. Their specs are in `clientlab.strategies`."""
+"""The executors: one file per concurrency model, with the entry of each executor next to its class."""

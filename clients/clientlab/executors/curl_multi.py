@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pycurl
 
-from clientlab.executors.executor_interface import ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import Executor, ExecutorSpec, RequestNumbers
 from clientlab.executors.pacing import KernelTimer, PacedNumbers, has_kernel_timer
 from clientlab.workload.workload import Request
 
@@ -32,7 +32,7 @@ class _Transfer:
     request: Request | None = None
     body: io.BytesIO = field(default_factory=io.BytesIO)
 
-    def take(self) -> bytes:
+    def take_body(self) -> bytes:
         """Return the whole body and forget it. BytesIO passes its buffer on without a copy."""
         body = self.body.getvalue()
         self.body.seek(0)
@@ -40,14 +40,12 @@ class _Transfer:
         return body
 
 
-class CurlMulti:
-    """One transfer per request in flight, in one `pycurl.CurlMulti`. libcurl names the sockets to wait for.
+@ExecutorSpec("multi", only=("pycurl",), policy="pool", drives_client=True)
+class CurlMulti(Executor):
+    """libcurl's multi interface: one handle per request in flight, all driven by one thread.
 
-    There are no more transfers than connections: the time limit of a waiting transfer would already run.
+    There are no more transfers than connections, because the time limit of a waiting transfer would already run.
     """
-
-    def __init__(self, context: ExecutorContext) -> None:
-        self._context = context
 
     def open(self) -> None:
         self._record = self._context.record(self._context.concurrency)
@@ -67,25 +65,22 @@ class CurlMulti:
         if isinstance(numbers, PacedNumbers):
             self._run_paced(numbers)
             return
-        coming = iter(numbers)
-        running = sum(self._begin(transfer, coming) for transfer in self._transfers.values())
+        coming, running = iter(numbers), 0
+        for transfer, first in zip(self._transfers.values(), coming, strict=False):
+            self._start(transfer, first)
+            running += 1
         while running:
             milliseconds = self._multi.timeout()
-            self._act(self._sockets.poll(milliseconds if milliseconds >= 0 else None))
-            for transfer in self._ended():
-                running -= not self._begin(transfer, coming)
+            self._continue(self._sockets.poll(milliseconds if milliseconds >= 0 else None))
+            for transfer in self._record_ended():
+                if (number := next(coming, None)) is not None:
+                    self._start(transfer, number)
+                else:
+                    running -= 1
 
     def close(self) -> None:
         self._record.close()
         self._multi.close()
-
-    def _begin(self, transfer: _Transfer, coming: Iterator[int]) -> bool:
-        """Start the next request. Return False if there is none."""
-        number = next(coming, None)
-        if number is None:
-            return False
-        self._start(transfer, number)
-        return True
 
     def _start(self, transfer: _Transfer, number: int) -> None:
         transfer.number = number
@@ -96,7 +91,7 @@ class CurlMulti:
         self._multi.add_handle(transfer.handle)
 
     def _run_paced(self, numbers: PacedNumbers) -> None:
-        """Give each request the next free transfer from its planned start on, which a timer signals."""
+        """Start each request with the next free transfer when a timer signals its planned start."""
         free = list(self._transfers.values())
         timer = KernelTimer() if has_kernel_timer() else None
         if timer is not None:
@@ -114,13 +109,13 @@ class CurlMulti:
             elif start is not None:
                 limits.append(max(0, math.ceil(1000 * (start - time.perf_counter()))))
             ready = self._sockets.poll(min(limits) if limits else None)
-            self._act([one for one in ready if timer is None or one[0] != timer.descriptor])
-            free += self._ended()
+            self._continue([one for one in ready if timer is None or one[0] != timer.descriptor])
+            free += self._record_ended()
         if timer is not None:
             self._sockets.unregister(timer.descriptor)
             timer.close()
 
-    def _act(self, ready: Sequence[tuple[int, int]]) -> None:
+    def _continue(self, ready: Sequence[tuple[int, int]]) -> None:
         """Let libcurl continue: with the sockets that are ready, or after a time limit."""
         for socket, events in ready:
             can_write = pycurl.CSELECT_OUT if events & select.POLLOUT else 0
@@ -129,24 +124,22 @@ class CurlMulti:
         if not ready:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
 
-    def _ended(self) -> Iterator[_Transfer]:
-        """Record the transfers that have ended, and yield each."""
+    def _record_ended(self) -> Iterator[_Transfer]:
+        """Record the transfers that have ended, and yield them."""
         queued = 1
         while queued:
             queued, succeeded, failed = self._multi.info_read()
             for handle in succeeded:
                 transfer = self._transfers[handle]
-                self._record.finish(transfer.number, self._client.status_of(handle), transfer.take())
-                yield self._free(transfer)
+                self._record.finish(transfer.number, self._client.read_status(handle), transfer.take_body())
+                self._multi.remove_handle(handle)
+                yield transfer
             for handle, code, message in failed:
                 transfer = self._transfers[handle]
-                self._record.fail(transfer.number, self._client.fault_of(handle, code, message))
-                transfer.take()
-                yield self._free(transfer)
-
-    def _free(self, transfer: _Transfer) -> _Transfer:
-        self._multi.remove_handle(transfer.handle)
-        return transfer
+                self._record.fail(transfer.number, self._client.make_fault(handle, code, message))
+                transfer.take_body()
+                self._multi.remove_handle(handle)
+                yield transfer
 
     def _watch(self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object) -> None:
         """Callback of libcurl: register the events of a socket that it waits for."""

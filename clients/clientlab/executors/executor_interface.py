@@ -1,4 +1,4 @@
-"""The interface of an executor, and of the objects that it works with.
+"""The interface of an executor, the entry that declares one, and the objects that it works with.
 
 An executor decides who sends when, and nothing else. It gets an `ExecutorContext`, from which each process opens a
 caller, and the numbers of the requests to send. A caller sends request k of the workload with the strategy's client and
@@ -10,31 +10,90 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from clientlab.external_tool import ToolReport
-from clientlab.workload.arrivals import Arrivals
-from clientlab.workload.workload import Request
+from clientlab.clients.client_interface import EXTRA, ClientKind, ClientSpec, Policy
+from clientlab.workload.load import Arrivals
+from clientlab.workload.workload import Request, ToolReport
 
 if TYPE_CHECKING:
     import asyncio  # it imports ssl, which gevent has to patch first
 
+LOOP = "asyncio"  # the default event loop
+TASKS_AHEAD = 3
+"""Tasks in a pool per request in flight if a closed load has a duration. More wait than run, so no thread is idle."""
 
-LOOP = "asyncio"
-"""The default event loop, that of asyncio. `measuring.connections.factory` makes all of them."""
+_Class = TypeVar("_Class", bound=type)
+
+
+@dataclass(frozen=True)
+class ExecutorSpec:
+    """One way to run many requests: the decorator that registers an executor's class.
+
+    `strategies` reads these entries from the source, and fills in `import_path` and `description`.
+    """
+
+    name: str
+    needs: ClientKind = "blocking"  # the kind of client that it runs
+    _: KW_ONLY
+    needs_count: bool = False  # starts all requests at once, so their number must be known
+    concurrent: bool = True  # has more than one request in flight
+    unbounded: bool = False  # has all requests in flight, regardless of the concurrency
+    pool_bound: bool = False  # only the client's pool limits the requests in flight
+    threads: bool = False  # each request in flight has a thread
+    clock_first: bool = False  # the clock of a request starts before a connection of the pool is free
+    size: str = ""  # the setting that replaces ``-c`` for its strategies
+    only: tuple[str, ...] = ()  # the clients that it runs; empty: all of its kind
+    policy: Policy | None = None  # of connections; None: the client's
+    drives_client: bool = False  # sends with the client's handles: whole bodies, timed by the lab only
+    distribution: str = "python"  # it needs this one, and the run file stores its version
+    extra: str = EXTRA  # the extra of pyproject.toml that installs it
+    import_path: str = ""  # module:Class
+    description: str = ""
+
+    def __call__(self, cls: _Class) -> _Class:
+        return cls
+
+    def runs(self, client: ClientSpec) -> bool:
+        """Return whether the two make a strategy."""
+        fits = (not self.only or client.name in self.only) and (not client.only or self.name in client.only)
+        return client.kind == self.needs and fits
+
+
+class Executor(ABC):
+    """One concurrency model. Its settings are keyword arguments of `__init__`.
+
+    `open`, `run` and `close` are called in this order, with warm connections `run` twice. Two class methods are
+    optional: `import_library` imports what the module does not, and `prepare` is called before the client's library is
+    imported. A user's executor need not inherit.
+    """
+
+    def __init__(self, context: ExecutorContext) -> None:
+        self._context = context
+
+    @abstractmethod
+    def open(self) -> None:
+        """Make pools, event loops and callers, as a program does before its first request."""
+
+    @abstractmethod
+    def run(self, numbers: RequestNumbers) -> None:
+        """Send every number once. Return when all responses are read."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what `open` made. Leaves no thread and no process."""
 
 
 class Caller(Protocol):
     """Sends requests by number, reads whole responses, records them. Never raises for a failed request."""
 
-    @property
-    def client(self) -> Any:
-        """The strategy's client, opened."""
+    client: Any  # the strategy's client, opened
 
-    def __call__(self, number: int) -> None:
-        """Send one request."""
+    def __call__(self, number: int) -> None: ...
 
     def send_all(self, numbers: Iterable[int]) -> None:
         """Send all these requests one after the other; cheaper than one call per request."""
@@ -47,41 +106,34 @@ class AsyncCaller(Protocol):
     """`Caller` for asyncio."""
 
     async def __call__(self, number: int) -> None: ...
-
     async def send_all(self, numbers: Iterable[int]) -> None: ...
-
     async def close(self) -> None: ...
 
 
 class Record(Protocol):
     """For an executor that drives its client itself: it reports when a request begins and how it ended."""
 
-    @property
-    def client(self) -> Any: ...
+    client: Any
 
     def admits(self, number: int) -> bool:
         """Return whether to send a request of an open load. If not, it is too late, and was recorded as dropped."""
 
     def begin(self, number: int) -> Request:
-        """Return request `number`, to be sent at once: its clock runs."""
+        """Return a request, to be sent at once: its clock runs."""
 
     def finish(self, number: int, status: int, body: bytes) -> None:
         """Record that the whole response was read."""
 
-    def fail(self, number: int, error: Exception) -> None:
-        """Record the kind of an error."""
-
+    def fail(self, number: int, error: Exception) -> None: ...
     def close(self) -> None: ...
 
 
 class ToolCaller(Protocol):
     """For an executor that runs an external program: the request to send, and the log for the program's figures."""
 
+    client: Any
     folder: Path
     request: Request
-
-    @property
-    def client(self) -> Any: ...
 
     def finish(self, began: float, report: ToolReport) -> None:
         """Record the report of a program that was started at `began` (`time.perf_counter`) and has ended."""
@@ -92,20 +144,12 @@ class ToolCaller(Protocol):
 class ExecutorContext(Protocol):
     """What a trial gives its executor. It can be pickled and sent to another process."""
 
-    @property
-    def concurrency(self) -> int:
-        """The most requests in flight at once, over all processes."""
-
-    @property
-    def warm(self) -> bool:
-        """Whether connections are opened before the clock starts. Then each worker has to send in the warm-up."""
-
-    @property
-    def schedule(self) -> Arrivals | None:
-        """The planned starts of an open load; None for a closed load. `run` gets them as `pacing.PacedNumbers`."""
+    concurrency: int  # the most requests in flight at once, over all processes
+    warm: bool  # connections are opened before the clock starts: each worker has to send in the warm-up
+    schedule: Arrivals | None  # the planned starts of an open load, which `run` gets as `pacing.PacedNumbers`
 
     def open(self, connections: int) -> Caller:
-        """Open a caller in this process, whose client may hold so many connections."""
+        """Open a caller in this process, whose client may hold this many connections."""
 
     async def aopen(self, connections: int) -> AsyncCaller:
         """Open a caller for an asyncio client in the running event loop."""
@@ -120,90 +164,36 @@ class ExecutorContext(Protocol):
         """Return the factory of an event loop, asyncio or uvloop."""
 
 
-class SharedRange:
-    """An iterator of a range with step 1, for threads without a GIL.
-
-    There, the iterator of a range may give two threads one number. `itertools.count` does not, from Python 3.13 on.
-    """
-
-    def __init__(self, numbers: range) -> None:
-        self._take = itertools.count(numbers.start).__next__
-        self._end = numbers.stop
-
-    def __iter__(self) -> Iterator[int]:
-        return self
-
-    def __next__(self) -> int:
-        number = self._take()
-        if number >= self._end:
-            raise StopIteration
-        return number
-
-
 class RequestNumbers:
     """The numbers of the requests to send: `count` of them, or as many as begin before `deadline`.
 
     Several threads or tasks may share this iterator. `deadline` is in seconds of `time.perf_counter`, a clock that all
-    processes of a machine share. `first`: the lowest number. Without a count, `step` divides the numbers among
-    processes, and `least` requests begin even after the deadline, because a pool of processes may be ready only then on
-    a busy machine; `extended` becomes true. `over`: the deadline has ended the numbers.
+    processes of a machine share. `first` and `step` divide the numbers among processes or threads. Without a count,
+    `least` requests begin even after the deadline, because a pool of processes may be ready only then on a busy
+    machine; `extended` becomes true. `over`: the deadline has ended the numbers.
     """
 
     def __init__(
         self, count: int | None, deadline: float | None = None, first: int = 0, step: int = 1, *, least: int = 0
     ) -> None:
-        self.count = count
-        self.deadline = deadline
-        self.first = first
-        self.least = least
-        self.extended = False
-        self.over = False
-        self._counted: Iterator[int] | None = None
-        if count is not None:
-            numbers = range(first, first + count)
-            self._counted = SharedRange(numbers) if "t" in sys.abiflags else iter(numbers)  # "t": free threading
+        self.count, self.deadline, self.first, self.least = count, deadline, first, least
+        self.extended = self.over = False
         self._next = itertools.count(first, step).__next__
-        self._enough = first + least * step
+        self._enough = first + (least if count is None else count) * step
+        self._counted: Iterator[int] | None = None
+        # Without a GIL, a range's iterator may give two threads one number. `itertools.count` does not, since 3.13.
+        if count is not None and "t" not in sys.abiflags:
+            self._counted = iter(range(first, self._enough, step))
 
     def __iter__(self) -> Iterator[int]:
         return self if self._counted is None else self._counted
 
     def __next__(self) -> int:
-        if self.deadline is None or time.perf_counter() >= self.deadline:
-            return self._late()
-        return self._next()
-
-    def _late(self) -> int:
-        """Return the next number after the deadline, until `least` numbers are taken."""
+        if self.deadline is not None and time.perf_counter() < self.deadline:
+            return self._next()
         number = self._next()
         if number >= self._enough:
             self.over = True
             raise StopIteration
         self.extended = True
         return number
-
-
-TASKS_AHEAD = 3
-"""Of a closed load with a duration: tasks that run or wait in the queue of a pool, for each request in flight.
-
-With a number of requests, all are queued at once. With a duration, at least as many wait as run: no thread is idle.
-"""
-
-
-class Executor(Protocol):
-    """One concurrency model. Its settings are keyword arguments of `__init__`.
-
-    `open`, `run` and `close` are called in this order, with warm connections `run` twice. An optional class method
-    `prepare` is called before the client's library is imported.
-    """
-
-    def __init__(self, context: ExecutorContext) -> None: ...
-
-    def open(self) -> None:
-        """Make pools, event loops and callers, as a program does before its first request."""
-
-    def run(self, numbers: RequestNumbers) -> None:
-        """Send every number once. Return when all responses are read."""
-
-    def close(self) -> None:
-        """Close what `open` made. Leaves no thread and no process."""

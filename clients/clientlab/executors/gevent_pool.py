@@ -9,22 +9,19 @@ import gevent
 from gevent import monkey
 from gevent.pool import Pool
 
-from clientlab.executors.executor_interface import ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import Executor, ExecutorSpec, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 
 
-class GeventPool:
-    """`gevent.pool.Pool.imap_unordered` over the requests: a greenlet for each, also with a duration.
-
-    In an open load, each greenlet takes the next number when it is due.
-    """
-
-    def __init__(self, context: ExecutorContext) -> None:
-        self._context = context
+@ExecutorSpec(
+    "gevent", size="size", distribution="gevent",
+    only=("requests", "requests-session", "urllib3", "geventhttpclient"),  # no connection per thread
+)  # fmt: skip
+class GeventPool(Executor):
+    """gevent.pool.Pool, one greenlet per request in flight, with everything monkey-patched."""
 
     @classmethod
     def prepare(cls) -> None:
-        """Patch the standard library before a client's library is imported."""
         monkey.patch_all()
 
     def open(self) -> None:
@@ -36,15 +33,15 @@ class GeventPool:
             greenlets = [self._pool.spawn(self._call.send_all, numbers) for _ in range(self._context.concurrency)]
             gevent.joinall(greenlets, raise_error=True)
             return
-        coming = numbers if numbers.count is not None else self._when_free(numbers)
+        coming = numbers if numbers.count is not None else self._take_when_free(numbers)
         deque(self._pool.imap_unordered(self._call, coming), maxlen=0)
 
     def close(self) -> None:
         self._pool.kill()
         self._call.close()
 
-    def _when_free(self, numbers: RequestNumbers) -> Iterator[int]:
-        """Numbers that are taken when a greenlet can begin: none begins when the time is over."""
+    def _take_when_free(self, numbers: RequestNumbers) -> Iterator[int]:
+        """Yield each number when a greenlet can send it: none begins after the deadline."""
         self._pool.wait_available()
         for number in numbers:
             yield number

@@ -4,7 +4,7 @@ Medians of 400 waits, measured on two busy cores in one run: asyncio.sleep ends 
 for whole milliseconds. uvloop's timers end up to 1.3 ms early, because libuv's clock has whole milliseconds. Linux has
 a timer of nanoseconds that can be watched like a socket, timerfd: 0.07 ms late under both loops. time.sleep: 0.08 ms.
 
-A thread waits in the iterator, a task in the asynchronous iterator, and an executor with a poll of its own watches
+A thread waits in the iterator, a task in the asynchronous iterator, and an executor with its own poll watches
 `next_start`. Several threads or tasks may share the numbers; processes share a counter.
 """
 
@@ -18,58 +18,37 @@ import os
 import struct
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from clientlab.executors.executor_interface import RequestNumbers
-from clientlab.workload.arrivals import Arrivals
+from clientlab.workload.load import Arrivals
 
 if TYPE_CHECKING:
     import asyncio  # it imports ssl, which gevent has to patch first
 
 
 _CLOCK_MONOTONIC = 1  # the clock of time.perf_counter() on Linux
-_ABSOLUTE = 1
+_ABSOLUTE = 1  # a flag: the time is a moment, not an interval
 _SECOND = 1_000_000_000
-_SHORTEST = 0.001
-_SETTING = struct.Struct("@4l").pack
-"""C's `struct itimerspec`: an interval, which stays 0, then the moment, each in seconds and nanoseconds."""
+_SETTING = struct.Struct("@4l").pack  # C's `itimerspec`: an interval, which stays 0, and the moment, each as s and ns
 
 
-def wait_until(moment: float) -> None:
-    """Block this thread until `moment`, in seconds of `time.perf_counter`. gevent patches `time.sleep`."""
+async def sleep_until(moment: float, sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Wait with the timers of an event loop on a system without timerfd: they end milliseconds late."""
     while (left := moment - time.perf_counter()) > 0:
-        time.sleep(left)
-
-
-class KernelTimer:
-    """A timerfd: a file descriptor that is readable from the moment on to which it was set.
-
-    By ctypes, since Python has `os.timerfd_create` only from 3.13 on. Raises OSError if no descriptor is left.
-    """
-
-    def __init__(self) -> None:
-        import ctypes  # noqa: PLC0415 - memory that no trial of a closed load needs
-
-        self._libc = _libc()
-        self.descriptor: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
-        if self.descriptor < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-    def set(self, moment: float | None) -> None:
-        """Set it, or switch it off. It is unreadable then until `moment`, in seconds of `time.perf_counter`."""
-        # Rounded up: to end a nanosecond early would be useless. 0 switches it off.
-        seconds, nanoseconds = divmod(math.ceil((moment or 0.0) * _SECOND), _SECOND)
-        self._libc.timerfd_settime(self.descriptor, _ABSOLUTE, _SETTING(0, 0, seconds, nanoseconds), None)
-
-    def close(self) -> None:
-        """Close the descriptor."""
-        os.close(self.descriptor)
+        await sleep(max(left, 0.001))  # uvloop rounds less down to 0 and would spin
 
 
 def has_kernel_timer() -> bool:
     """Return whether this system has a timerfd."""
     return sys.platform == "linux"
+
+
+def prepare() -> None:
+    """Load what timers need before a schedule begins: the imports would hold up its first requests."""
+    if has_kernel_timer():
+        _libc()
 
 
 @functools.cache
@@ -79,10 +58,28 @@ def _libc() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def prepare() -> None:
-    """Load what timers need, before a schedule begins: the imports would hold up its first requests."""
-    if has_kernel_timer():
-        _libc()
+class KernelTimer:
+    """A timerfd: a file descriptor that becomes readable at the moment to which it was set.
+
+    By ctypes, since Python has `os.timerfd_create` only from 3.13 on. Raises OSError if no descriptor is left.
+    """
+
+    def __init__(self) -> None:
+        import ctypes  # noqa: PLC0415 - see above
+
+        self.descriptor: int = _libc().timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.descriptor < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        self._set = _libc().timerfd_settime
+
+    def set(self, moment: float | None) -> None:
+        """Make it unreadable until `moment`, in seconds of `time.perf_counter`; None switches it off."""
+        # Rounded up, so that it never ends early. 0 switches it off.
+        seconds, nanoseconds = divmod(math.ceil((moment or 0.0) * _SECOND), _SECOND)
+        self._set(self.descriptor, _ABSOLUTE, _SETTING(0, 0, seconds, nanoseconds), None)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
 
 
 class TrioPacer:
@@ -93,43 +90,34 @@ class TrioPacer:
 
         self._trio = trio
         self._free: list[KernelTimer] = []
+        self.rest = trio.lowlevel.checkpoint
 
     async def until(self, moment: float) -> None:
-        """Return when `time.perf_counter` has reached `moment`."""
         if not has_kernel_timer():
-            while (left := moment - time.perf_counter()) > 0:
-                await self._trio.sleep(left)
+            await sleep_until(moment, self._trio.sleep)
             return
         timer = self._free.pop() if self._free else KernelTimer()
         timer.set(moment)
         await self._trio.lowlevel.wait_readable(timer.descriptor)
         self._free.append(timer)
 
-    async def rest(self) -> None:
-        """Let other tasks run."""
-        await self._trio.lowlevel.checkpoint()
-
 
 class LoopPacer:
-    """One timerfd for an event loop of asyncio, always set to the earliest moment that a task waits for.
-
-    Without timerfd, the timers of the event loop: some milliseconds late.
-    """
+    """One timerfd for an event loop of asyncio, always set to the earliest moment that a task waits for."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
-        self._asyncio, self._loop = asyncio, loop
+        self._sleep, self._loop = asyncio.sleep, loop
         self._numbers = itertools.count()  # orders equal moments, since futures cannot be compared
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         if has_kernel_timer():
             self._timer = KernelTimer()
-            loop.add_reader(self._timer.descriptor, self._ring)
+            loop.add_reader(self._timer.descriptor, self._wake_sleepers)
 
     async def until(self, moment: float) -> None:
         if not has_kernel_timer():
-            while (left := moment - time.perf_counter()) > 0:
-                await self._asyncio.sleep(max(left, _SHORTEST))  # uvloop rounds less down to 0 and would spin
+            await sleep_until(moment, self._sleep)
             return
         future = self._loop.create_future()
         heapq.heappush(self._sleepers, (moment, next(self._numbers), future))
@@ -138,10 +126,9 @@ class LoopPacer:
         await future
 
     async def rest(self) -> None:
-        """Let other tasks run."""
-        await self._asyncio.sleep(0)
+        await self._sleep(0)
 
-    def _ring(self) -> None:
+    def _wake_sleepers(self) -> None:
         now, sleepers = time.perf_counter(), self._sleepers
         while sleepers and sleepers[0][0] <= now:
             future = heapq.heappop(sleepers)[2]
@@ -154,7 +141,7 @@ class LoopPacer:
 class PacedNumbers(RequestNumbers):
     """The numbers of a schedule that began at `began` (`time.perf_counter`). They have no count and no deadline.
 
-    `take`: the source of the numbers, from 0 on; None for one of their own. Processes of one trial share a counter:
+    `take`: the source of the numbers, which count from 0; None for a new one. Processes of one trial share a counter:
     with every P-th number for each of P processes, the requests of a slow process would wait for it.
     """
 
@@ -169,7 +156,9 @@ class PacedNumbers(RequestNumbers):
         number = self._take()
         if number >= self._schedule.count:
             raise StopIteration
-        wait_until(self._start_of(number))
+        start = self._start_of(number)
+        while (left := start - time.perf_counter()) > 0:
+            time.sleep(left)  # gevent patches it
         return number
 
     def __aiter__(self) -> AsyncIterator[int]:
@@ -185,7 +174,7 @@ class PacedNumbers(RequestNumbers):
         return number
 
     def split(self, parts: int) -> list[PacedNumbers]:
-        """Return the numbers for so many event loops. They share the source, and each has a timer of its own."""
+        """Return numbers for several event loops. They share the source, and each has its own timer."""
         return [PacedNumbers(self._schedule, self.began, self._take) for _ in range(parts)]
 
     @property
@@ -212,8 +201,7 @@ class PacedNumbers(RequestNumbers):
 
     @functools.cached_property
     def _pacer(self) -> TrioPacer | LoopPacer:
-        """The timer of the running event loop, of asyncio or of trio."""
-        asyncio = sys.modules.get("asyncio")  # a loop of it that runs has imported it
+        asyncio = sys.modules.get("asyncio")  # a running loop of asyncio has imported it
         try:
             loop = None if asyncio is None else asyncio.get_running_loop()
         except RuntimeError:
@@ -221,15 +209,12 @@ class PacedNumbers(RequestNumbers):
         return TrioPacer() if loop is None else LoopPacer(loop)
 
 
-async def spawn_each(numbers: PacedNumbers, send: Callable[[int], Awaitable[Any]]) -> None:
+async def spawn_each(numbers: PacedNumbers, send: Callable[[int], Coroutine[Any, Any, None]]) -> None:
     """Start a task for each request when it is due, as a service does for each that it receives; end with the last."""
     import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
-    async def one(number: int) -> None:
-        await send(number)
-
     async with asyncio.TaskGroup() as group:
         async for number in numbers:
-            group.create_task(one(number))
-            # The task begins now, also where the next request is due already: this loop alone would never let it.
+            group.create_task(send(number))
+            # The task begins now, even if the next request is already due: this loop alone would never let it.
             await asyncio.sleep(0)

@@ -1,24 +1,24 @@
-"""Blocking requests one after the other, by a thread pool, and by threads that share a queue."""
+"""Blocking requests one after the other, by a thread pool, by threads that share a queue, and by requests-futures."""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
+from typing import Any
 
-from clientlab.executors.executor_interface import TASKS_AHEAD, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import TASKS_AHEAD, Caller, Executor, ExecutorSpec, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 
 
-class Serial:
-    """A loop of calls in one thread."""
-
-    def __init__(self, context: ExecutorContext) -> None:
-        self._context = context
+@ExecutorSpec("serial", concurrent=False)
+class Serial(Executor):
+    """One request after the other in one thread."""
 
     def open(self) -> None:
         self._call = self._context.open(self._context.concurrency)
@@ -31,37 +31,39 @@ class Serial:
 
 
 class _Batches:
-    """Tasks of a pool that are handed over in batches of `size`: to wake for each that ends would cost CPU time."""
+    """Tasks of a pool that are handed over in batches of `size`: waking up for each ended task would cost CPU time.
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    A thread takes its number together with its task, so no queued task sends a request after the deadline.
+    """
+
+    def __init__(self, size: int, numbers: RequestNumbers, faults: Sequence[BaseException]) -> None:
+        self._size, self._numbers, self._faults = size, numbers, faults
         self._count = itertools.count(1).__next__
         self._ended = queue.SimpleQueue[None]()
 
     def end_one(self) -> None:
-        """Count a task that has ended."""
         if self._count() % self._size == 0:
             self._ended.put(None)
 
-    def keep_ahead(self, hand_over: Callable[[], None], over: Callable[[], bool]) -> None:
-        """Hand over tasks until it is over. Returns when all of them have ended."""
+    def keep_ahead(self, hand_over: Callable[[], None]) -> None:
+        """Hand over tasks until the deadline or the first fault. Return when all of them have ended."""
         left = TASKS_AHEAD
         for _ in range(left * self._size):
             hand_over()
         while left:
             self._ended.get()
-            if over():
+            if self._numbers.over or self._faults:
                 left -= 1
                 continue
             for _ in range(self._size):
                 hand_over()
 
 
+@ExecutorSpec("threads", threads=True, size="max_workers")
 class Threads(Serial):
-    """`ThreadPoolExecutor.map` over the requests: a future for each.
+    """ThreadPoolExecutor.map, one thread per request in flight.
 
-    With a duration, a future for each request too, with few ahead. In an open load, each thread takes the next number
-    when it is due.
+    Each request is a future. With a duration, only a few are queued ahead.
     """
 
     def open(self) -> None:
@@ -77,8 +79,8 @@ class Threads(Serial):
             self._run_until_over(numbers)
 
     def _run_until_over(self, numbers: RequestNumbers) -> None:
-        """Send until the deadline. A thread takes its number with its task, so no queued task is late."""
-        batches, faults = _Batches(self._context.concurrency), list[BaseException]()
+        faults = list[BaseException]()
+        batches = _Batches(self._context.concurrency, numbers, faults)
 
         def ended(task: Future[None]) -> None:
             if (fault := task.exception()) is not None:
@@ -88,7 +90,7 @@ class Threads(Serial):
         def submit() -> None:
             self._pool.submit(self._call.send_all, islice(numbers, 1)).add_done_callback(ended)
 
-        batches.keep_ahead(submit, lambda: numbers.over or bool(faults))
+        batches.keep_ahead(submit)
         if faults:
             raise faults[0]
 
@@ -97,11 +99,11 @@ class Threads(Serial):
         super().close()
 
 
+@ExecutorSpec("queue", threads=True, size="threads")
 class ThreadQueue(Serial):
-    """Threads on a `queue.Queue` with an item for each request.
+    """Worker threads on a queue.Queue, one per request in flight.
 
-    With a duration, an item for each request too, with few ahead. In an open load, each thread takes the next number
-    when it is due.
+    Each request is an item of the queue. With a duration, only a few are queued ahead.
     """
 
     def open(self) -> None:
@@ -120,11 +122,9 @@ class ThreadQueue(Serial):
         elif numbers.count is not None:
             for number in numbers:
                 self._queue.put((number,))
-        else:  # a thread takes its number with its item: none that is queued when the time is over sends a request
-            self._batches = _Batches(self._context.concurrency)
-            self._batches.keep_ahead(
-                lambda: self._queue.put(islice(numbers, 1)), lambda: numbers.over or bool(self._faults)
-            )
+        else:
+            self._batches = _Batches(self._context.concurrency, numbers, self._faults)
+            self._batches.keep_ahead(lambda: self._queue.put(islice(numbers, 1)))
         self._queue.join()
         if self._faults:
             raise self._faults[0]
@@ -146,3 +146,44 @@ class ThreadQueue(Serial):
                 if self._batches is not None:
                     self._batches.end_one()
                 self._queue.task_done()
+
+
+@ExecutorSpec(
+    "futures", needs_count=True, threads=True, size="max_workers", only=("requests-session",),
+    distribution="requests-futures",
+)  # fmt: skip
+class Futures(Executor):
+    """requests-futures' FuturesSession over all requests at once, one worker thread per request in flight."""
+
+    @classmethod
+    def import_library(cls) -> None:
+        importlib.import_module("requests_futures.sessions")
+
+    def open(self) -> None:
+        from requests_futures.sessions import FuturesSession  # noqa: PLC0415 - the other executors do not need it
+
+        workers = self._context.concurrency
+        self._call = self._context.open(workers)
+        self._session = FuturesSession(max_workers=workers, session=_RecordingSession(self._call))
+
+    def run(self, numbers: RequestNumbers) -> None:
+        futures = [self._session.request(number) for number in numbers]
+        wait(futures)
+        for future in futures:
+            future.result()
+
+    def close(self) -> None:
+        self._session.close()
+        self._call.close()
+
+
+class _RecordingSession:
+    """A stand-in for `requests.Session` that sends a request by its number and records it."""
+
+    def __init__(self, call: Caller) -> None:
+        self.request = call
+        self._client = call.client
+
+    def get_adapter(self, url: str) -> Any:
+        """Return the session's adapter if FuturesSession may size its pool, as it does above ten workers."""
+        return self._client.session.get_adapter(url) if self._client.library_defaults else None

@@ -1,4 +1,4 @@
-"""trio in one thread: tasks of a nursery send the requests. For asyncio clients whose library runs on trio too."""
+"""trio in one thread, for asyncio clients whose library also runs on trio: tasks of a nursery send the requests."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from typing import Any
 
 import trio
 
-from clientlab.executors.executor_interface import AsyncCaller, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import AsyncCaller, Executor, ExecutorSpec, RequestNumbers
 
 
-class TrioTasks:
-    """One task per request in flight. Each task takes the next number.
+@ExecutorSpec(
+    "trio", "asyncio", size="tasks", distribution="trio", extra="more",
+    only=("httpx-async", "httpx-async-h2", "httpx2-async", "httpx2-async-h2"),  # they run on both
+)  # fmt: skip
+class TrioTasks(Executor):
+    """trio tasks in a nursery, one per request in flight, each taking the next request.
 
     `trio.run` cannot be left and entered again, so trio has a thread from `open` to `close`. The main thread hands it
-    one function for each of these calls and waits: no request crosses threads.
+    one function per call and waits: no request crosses threads.
     """
 
-    def __init__(self, context: ExecutorContext) -> None:
-        self._context = context
+    def open(self) -> None:
         self._running = threading.Event()
         self._thread = threading.Thread(target=trio.run, args=(self._serve,), daemon=True)
-
-    def open(self) -> None:
         self._thread.start()
         self._running.wait()
-        self._call: AsyncCaller = self._do(self._context.aopen, self._context.concurrency)
+        self._call: AsyncCaller = self._call_in_trio(self._context.aopen, self._context.concurrency)
 
     def run(self, numbers: RequestNumbers) -> None:
-        self._do(self._send, numbers)
+        self._call_in_trio(self._send, numbers)
 
     def close(self) -> None:
-        self._do(self._call.close)
+        self._call_in_trio(self._call.close)
         trio.from_thread.run_sync(self._over.set, trio_token=self._token)
         self._thread.join()
 
     async def _serve(self) -> None:
-        """Live in trio's thread until `close`."""
         self._token, self._over = trio.lowlevel.current_trio_token(), trio.Event()
         self._running.set()
         await self._over.wait()
@@ -47,5 +47,5 @@ class TrioTasks:
             for _ in range(self._context.concurrency):
                 nursery.start_soon(self._call.send_all, numbers)
 
-    def _do(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    def _call_in_trio(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
         return trio.from_thread.run(function, *arguments, trio_token=self._token)

@@ -1,4 +1,4 @@
-"""Each listed client by itself: a request, a fault, a server with TLS; and what only some libraries can.
+"""Each listed client alone: a request, a fault, a server with TLS, and what only some libraries can do.
 
 The server shares no code with the lab.
 """
@@ -26,7 +26,9 @@ from clientlab.conformance.server import (
     server_context,
 )
 from clientlab.strategies import CLIENTS, load
-from clientlab.workload.making import Upload
+from clientlab.workload.requests import Upload
+from clientlab.workload.workload import Workload
+from clients.measured import measure
 from clients.one_client import one_client, outcomes, request_to
 
 pytestmark = pytest.mark.real
@@ -39,7 +41,7 @@ UPLOADING = [name for name in OVER_HTTP_1 if getattr(CLASSES[name], "streams_upl
 TIMING = [name for name in EACH if hasattr(CLASSES[name], "timed")]
 
 PINNED = {"host", "accept", "accept-encoding", "user-agent"}
-"""The headers of a request without own ones: equal for all clients, so that none sends more bytes than another."""
+"""The headers of a request that sets none: equal for all clients, so that none sends more bytes than another."""
 OF_A_BODY = {"content-type", "content-length", "x-mine"}
 ALPN = {"1.1": "http/1.1", "2": "h2"}
 BODY = json.dumps({"data": "x" * 50_000}).encode()
@@ -47,16 +49,16 @@ CHUNK = 10_000
 GOOD = (200, b'{"ok": true}')
 
 
-def chunked(body: bytes) -> bytes:
-    """A whole answer of unknown length, in chunks of its own size."""
-    pieces = [body[at : at + 7000] for at in range(0, len(body), 7000)]
+def chunked(body: bytes, size: int = 7000) -> bytes:
+    """Return a response of unknown length, in chunks."""
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
     framed = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
 
 
 @dataclass
 class Upstream:
-    """What the servers answer and have seen, and the URL of the one for each version of HTTP."""
+    """What the servers answer and have seen, and their URL for each version of HTTP."""
 
     answer: Callable[[Seen], ServerAnswer] = field(default=lambda _: ok())
     seen: list[Seen] = field(default_factory=list)
@@ -85,8 +87,8 @@ def upstream(one_upstream) -> Upstream:
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_request_arrives_as_asked_and_its_whole_answer_is_returned(name, upstream):
-    """Method, path with query, headers, body; of the library's own headers the pinned ones and no others."""
+def test_a_request_arrives_as_given_and_the_whole_response_is_returned(name, upstream):
+    """Method, path with query, headers and body are sent; the library adds only the pinned headers."""
     over_http_1 = CLIENTS[name].http == "1.1"
     upstream.answer = lambda _: ok(BODY)
     url = upstream.url_for(name)
@@ -107,7 +109,7 @@ def test_a_request_arrives_as_asked_and_its_whole_answer_is_returned(name, upstr
 
 @pytest.mark.parametrize("name", EACH)
 def test_a_fault_is_an_error_of_its_kind_and_nothing_is_sent_again(name, upstream):
-    """An error status and a redirect are answers. The request after the fault has its own answer."""
+    """Error statuses and redirects are responses. The request after the fault gets its own response."""
     answers = {
         "/status": ok(status="503 Service Unavailable"),
         "/redirect": b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
@@ -122,7 +124,7 @@ def test_a_fault_is_an_error_of_its_kind_and_nothing_is_sent_again(name, upstrea
 
 @pytest.mark.parametrize("name", EACH)
 def test_a_server_with_tls_is_verified(name, upstream):
-    """With its CA requests arrive; to a server of another CA or of another name no byte is sent."""
+    """With its CA, requests arrive. A server with another CA or another name receives nothing."""
     upstream.answer = lambda _: Last(ok().replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
     for certificate, expected in ((OTHER_CA, ["tls"]), (OTHER_NAME, ["tls"]), (SOUND, [GOOD, GOOD])):
         context = server_context(certificate, ALPN[CLIENTS[name].http])
@@ -145,19 +147,13 @@ def test_silence_ends_at_the_time_limit(upstream):
 
 
 @pytest.mark.parametrize("name", STREAMING)
-def test_a_streamed_body_comes_whole_and_in_chunks_of_the_size_asked_for(name, upstream):
-    """With and without a length. One that is cut short is an error; the connection is used again after a whole one."""
-    answers = {
-        "/length": ok(BODY),
-        "/chunked": chunked(BODY),
-        "/cut": Last(chunked(BODY)[:-900]),
-        "/again": ok(BODY),
-    }
+def test_a_streamed_body_comes_whole_and_in_chunks_of_the_given_size(name, upstream):
+    """A body that is cut short is an error. After a whole one, the connection is used again."""
+    cut = Last(chunked(BODY)[:-900])
+    answers = {"/length": ok(BODY), "/chunked": chunked(BODY), "/cut": cut, "/again": ok(BODY)}
     upstream.answer = lambda seen: answers[seen.target]
-    found = {}
     with one_client(name, chunk_size=CHUNK) as client:
-        for path in answers:
-            found[path] = client.stream(request_to(upstream.url_for(name), path))
+        found = {path: client.stream(request_to(upstream.url_for(name), path)) for path in answers}
     assert found.pop("/cut") == "protocol"
     for status, chunks in found.values():
         assert (status, b"".join(chunks)) == (200, BODY)
@@ -182,7 +178,7 @@ def test_a_streamed_upload_arrives_whole_with_its_length(name, upstream):
 
 
 @pytest.mark.parametrize("name", TIMING)
-def test_the_librarys_own_time_is_no_longer_than_that_of_the_call(name, upstream):
+def test_the_librarys_own_time_is_no_longer_than_the_call(name, upstream):
     upstream.answer = lambda _: time.sleep(0.02) or ok()  # the server's work, not a wait for a condition
     with one_client(name) as client:
         began = time.perf_counter()
@@ -193,25 +189,31 @@ def test_the_librarys_own_time_is_no_longer_than_that_of_the_call(name, upstream
 
 @pytest.mark.parametrize("name", [name for name, spec in CLIENTS.items() if spec.http == "2"])
 def test_a_server_without_http2_is_an_error_of_kind_protocol(name):
-    """No client falls back to HTTP/1.1 without saying so, and none keeps a connection that it refused."""
+    """No client falls back to HTTP/1.1 silently, and none keeps a connection that it refused."""
     with counting_server(tls=[server_context()]) as server:
         assert outcomes(name, *[request_to(server.url)] * 3) == ["protocol"] * 3
         assert server.accepted == 3
 
 
-def test_the_time_limit_is_that_of_each_wait_for_bytes():
-    """A body that comes slowly but steadily is no error. All clients wait at once."""
-
+@pytest.mark.parametrize("name", ["urllib3", "aiohttp", "httpx-client", "pycurl"])
+def test_a_body_may_take_longer_than_the_time_limit_if_it_comes_steadily(name, upstream):
     def slowly() -> Iterator[bytes]:
         yield b"HTTP/1.1 200 OK\r\nContent-Length: 8000\r\n\r\n"
         for _ in range(8):
             time.sleep(0.25)  # the server's slowness, not a wait for a condition
             yield bytes(1000)
 
-    def answers(name: str) -> list[object]:
-        with counting_server(lambda _: slowly()) as server:
-            return outcomes(name, request_to(server.url), timeout=1.5)
+    upstream.answer = lambda _: slowly()
+    assert outcomes(name, request_to(upstream.url_for(name)), timeout=1.5) == [(200, bytes(8000))]
 
-    clients = ["urllib3", "aiohttp", "httpx-client", "pycurl"]
-    with ThreadPoolExecutor(len(clients)) as pool:
-        assert list(pool.map(answers, clients)) == [[(200, bytes(8000))]] * len(clients)
+
+def test_the_librarys_own_time_is_recorded_next_to_the_labs():
+    """It is no longer than what the lab measured, and 0 for a failed request."""
+    workload = Workload(path="/{k}", requests=12, concurrency=3, warmup=1, elapsed=True)
+    with counting_server(lambda seen: None if seen.target == "/5" else ok(), hold=0.02) as server:
+        records = measure("requests-session@threads", workload, server.url).samples.records
+    good = records[records["error"] == 0]
+    assert len(good) == 11
+    assert (good["elapsed"] >= 0.02).all()
+    assert (good["elapsed"] <= good["seconds"] + 1e-4).all()
+    assert records["elapsed"][records["error"] > 0].tolist() == [0.0]

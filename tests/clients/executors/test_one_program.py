@@ -1,4 +1,4 @@
-"""A strategy is one program: a duration hands requests over as a number of requests does."""
+"""An executor hands requests over in the same way with a duration as with a number of requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 0.3
 
 @dataclass
 class NotedCaller:
-    """A caller whose requests take 2 ms. It notes each number with its start, and how many a hand-over had."""
+    """A caller whose requests take 2 ms. It notes each number with its start, and the size of each hand-over."""
 
     sent: list[tuple[int, float]]
     sizes: list[int]
@@ -41,7 +41,7 @@ class NotedCaller:
 
 @dataclass
 class NotingContext(ExecutorContext):
-    """What a trial would give. The lists may be those of another process."""
+    """The context of a trial. The lists may belong to another process."""
 
     sent: list[tuple[int, float]] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -55,7 +55,7 @@ class NotingContext(ExecutorContext):
 
 @pytest.fixture
 def context():
-    """A context whose notes are there for all processes."""
+    """A context whose notes all processes share."""
     with multiprocessing.Manager() as manager:
         yield NotingContext(manager.list(), manager.list())
 
@@ -72,8 +72,8 @@ def for_a_time(least: int = 0) -> RequestNumbers:
 
 
 @pytest.mark.parametrize("executor", ["threads", "queue", "processes", "gevent"])
-def test_each_request_is_handed_over_by_itself_with_a_number_of_requests_and_with_a_duration(executor, context):
-    """A future, an item in a queue, a message to a process or a greenlet for each request costs the same then."""
+def test_each_request_is_handed_over_alone(executor, context):
+    """A future, an item in a queue, a message to a process or a greenlet per request then costs the same."""
     run(executor, context, RequestNumbers(12))
     assert [*context.sizes] == [1] * 12
     context.sent[:] = context.sizes[:] = []
@@ -86,8 +86,8 @@ def test_each_request_is_handed_over_by_itself_with_a_number_of_requests_and_wit
 
 
 @pytest.mark.parametrize("executor", ["threads", "queue", "processes", "process-chunks", "gevent"])
-def test_no_request_begins_behind_the_duration_but_the_least_number(executor, context):
-    """What waits in a queue when the time is over is not sent. A pool that is ready too late sends the least number."""
+def test_only_the_least_number_of_requests_begins_after_the_duration(executor, context):
+    """Queued requests are not sent after the deadline. A pool that is ready too late sends the least number."""
     numbers = for_a_time()
     run(executor, context, numbers)
     assert sum(start >= numbers.deadline for _, start in context.sent) <= CONCURRENCY

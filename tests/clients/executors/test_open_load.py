@@ -1,4 +1,4 @@
-"""Every executor under open load: each request begins when it is due, or late where no place is free."""
+"""Every executor under open load: each request begins when it is due, or later if all places are taken."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STRATEGIES = {
     "pycurl@multi": 4,
     "httpx-async@trio": 4,
 }
-"""A strategy for each way to follow a schedule, and its requests in flight."""
+"""A strategy for each way to follow a schedule → its requests in flight."""
 
 
 def lateness(found: Measured, workload: Workload) -> np.ndarray:
@@ -40,7 +40,7 @@ def lateness(found: Measured, workload: Workload) -> np.ndarray:
 @pytest.mark.real
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_each_request_is_sent_once_and_never_before_it_is_due(strategy):
-    """And soon after it: one that sent all at once, or one after a delay each, would be late by the whole schedule."""
+    """An executor that adds a delay to each request would be late by the whole schedule."""
     connections = "warm" if strategy in {"http.client@processes", "aiohttp@async-processes"} else "cold"
     spacing = "poisson" if strategy == "aiohttp@workers" else "uniform"
     workload = Workload(
@@ -58,7 +58,7 @@ def test_each_request_is_sent_once_and_never_before_it_is_due(strategy):
 @pytest.mark.real
 @pytest.mark.parametrize("strategy", ["http.client@threads", "aiohttp@workers", "pycurl@multi"])
 def test_a_request_without_a_free_place_is_late_and_one_that_is_too_late_is_dropped(strategy):
-    """Two places of 50 ms hold 40 requests a second, and 200 arrive. Whoever is in time is sent."""
+    """Two places of 50 ms serve 40 requests per second, and 200 arrive."""
     workload = Workload(rate=200, requests=60, concurrency=2, warmup=0, max_late=0.1)
     with counting_server(hold=0.05) as server:
         found = measure(strategy, workload, server.url)
@@ -76,8 +76,8 @@ def test_a_request_without_a_free_place_is_late_and_one_that_is_too_late_is_drop
 
 @pytest.mark.real
 @pytest.mark.parametrize("strategy", ["http.client@threads", "pycurl@multi"])
-def test_a_trial_ends_though_its_last_arrivals_are_dropped_and_nothing_is_in_flight(strategy):
-    """There is no answer left to wait for: the first request ends after all others are due, and too late for them."""
+def test_a_trial_ends_although_its_last_arrivals_are_dropped(strategy):
+    """Nothing is in flight then: the first request ends when it is too late for all others."""
     workload = Workload(rate=400, requests=8, concurrency=1, warmup=1, max_late=0.1)
     with counting_server(hold=0.3) as server:
         found = measure(strategy, workload, server.url)

@@ -1,4 +1,4 @@
-"""urllib3 with one `PoolManager`: connections are kept and used again."""
+"""urllib3 with one `PoolManager`, or with one for each thread."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from typing import Any, ClassVar
 import urllib3
 from urllib3 import exceptions
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
-from clientlab.clients.per_thread import PerThread
-from clientlab.clients.tls_context import tls_context
+from clientlab.clients.client_interface import (
+    IN_THREADS,
+    Budget,
+    Client,
+    ClientSpec,
+    Opened,
+    PerThread,
+    Sink,
+    StatusAndBody,
+    tls_context,
+)
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
 
-class Urllib3Pool:
-    """One pool manager, shared by all threads of the process; a thread waits for a free connection."""
+@ClientSpec("urllib3", "urllib3", "pool", pairs=("threads", "gevent"))
+class Urllib3Pool(Client):
+    """One urllib3.PoolManager."""
 
     errors: ClassVar[ErrorTable] = (
         (exceptions.SSLError, "tls"),
@@ -30,8 +39,8 @@ class Urllib3Pool:
         (exceptions.InvalidHeader, "protocol"),
     )
 
-    def __init__(self, budget: Budget, opened: Opened, *, block: bool = True) -> None:  # noqa: ARG002 - Python's audit events count them
-        self._budget = budget
+    def __init__(self, budget: Budget, opened: Opened, *, block: bool = True) -> None:
+        super().__init__(budget, opened)
         self._block = block
 
     def open(self) -> None:
@@ -57,8 +66,9 @@ class Urllib3Pool:
         self._manager.clear()
 
 
+@ClientSpec("urllib3-per-thread", "urllib3", "per thread", only=IN_THREADS)
 class Urllib3PerThread(PerThread):
-    """One pool manager for each thread."""
+    """One urllib3.PoolManager for each thread, with a pool of one connection."""
 
     shared = Urllib3Pool
-    errors: ClassVar[ErrorTable] = Urllib3Pool.errors
+    errors = Urllib3Pool.errors

@@ -7,36 +7,28 @@ from typing import Any, ClassVar
 
 import pyqwest
 
-from clientlab.clients.client_interface import Budget, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import ClientBase, ClientSpec, Quirks, Sink, StatusAndBody
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Request
-
-_ERRORS: ErrorTable = (
-    (ConnectionError, NO_DESCRIPTOR, "Too many open files"),
-    (pyqwest.ConnectTimeout, "timeout-connect"),
-    (TimeoutError, "timeout-read"),
-    (ConnectionError, "tls", "invalid peer certificate"),
-    (ConnectionError, "tls", "received corrupt message"),
-    (ConnectionError, "tls", "received fatal alert"),
-    (ConnectionError, "connect"),
-    (pyqwest.ReadError, "reset"),
-    (pyqwest.WriteError, "reset"),
-    (pyqwest.RemoteProtocolError, "reset", "connection closed before message completed"),
-    (pyqwest.RemoteProtocolError, "reset", "(SendRequest): connection error: peer closed connection"),  # over TLS
-    (pyqwest.RemoteProtocolError, "protocol"),
-)
-
 
 _ANY_NUMBER = 1 << 20
 
 
-class _Pyqwest:
-    """What both clients share: the options of their transport, which is the pool and the limits."""
-
-    errors: ClassVar[ErrorTable] = _ERRORS
-
-    def __init__(self, budget: Budget, opened: Opened) -> None:  # noqa: ARG002 - it does not report its connections
-        self._budget = budget
+class _Pyqwest(ClientBase):
+    errors: ClassVar[ErrorTable] = (
+        (ConnectionError, NO_DESCRIPTOR, "Too many open files"),
+        (pyqwest.ConnectTimeout, "timeout-connect"),
+        (TimeoutError, "timeout-read"),
+        (ConnectionError, "tls", "invalid peer certificate"),
+        (ConnectionError, "tls", "received corrupt message"),
+        (ConnectionError, "tls", "received fatal alert"),
+        (ConnectionError, "connect"),
+        (pyqwest.ReadError, "reset"),
+        (pyqwest.WriteError, "reset"),
+        (pyqwest.RemoteProtocolError, "reset", "connection closed before message completed"),
+        (pyqwest.RemoteProtocolError, "reset", "(SendRequest): connection error: peer closed connection"),  # over TLS
+        (pyqwest.RemoteProtocolError, "protocol"),
+    )
 
     def _options(self) -> dict[str, Any]:
         ca_file, pool = self._budget.ca_file, self._budget.connections
@@ -58,8 +50,12 @@ class _Pyqwest:
         return options
 
 
+@ClientSpec(
+    "pyqwest", "pyqwest", "pool", pairs=("threads",), extra="more", unlimited=True, native=True, own_threads=True,
+    quirks=Quirks(opens_ahead=True, resumes_tls=True, uncounted=True),
+)  # fmt: skip
 class PyqwestClient(_Pyqwest):
-    """One client, shared by all threads of the process."""
+    """One pyqwest SyncClient, on Rust's reqwest."""
 
     def open(self) -> None:
         self._transport = pyqwest.SyncHTTPTransport(**self._options())
@@ -79,8 +75,12 @@ class PyqwestClient(_Pyqwest):
         self._transport.close()
 
 
+@ClientSpec(
+    "pyqwest-async", "pyqwest", "pool", kind="asyncio", pairs=("workers",), extra="more", unlimited=True, native=True,
+    own_threads=True, quirks=Quirks(opens_ahead=True, resumes_tls=True, uncounted=True),
+)  # fmt: skip
 class PyqwestAsync(_Pyqwest):
-    """One client for the event loop."""
+    """One pyqwest Client for asyncio, on Rust's reqwest."""
 
     async def open(self) -> None:
         self._transport = pyqwest.HTTPTransport(**self._options())
@@ -101,7 +101,7 @@ class PyqwestAsync(_Pyqwest):
 
 
 def _hand_over(chunk: bytes | bytearray | memoryview, size: int, sink: Sink) -> None:
-    """Pass a chunk to the sink, in parts of `size` bytes at most."""
+    """Pass a chunk to the sink, in parts of at most `size` bytes."""
     view = memoryview(chunk)
     for at in range(0, len(view), size):
         sink(bytes(view[at : at + size]))
