@@ -15,12 +15,9 @@ from types import FrameType
 import click
 
 from clientlab import __version__
-from clientlab.cli.checks import conform, doctor
-from clientlab.cli.listing import init, list_
-from clientlab.cli.reporting import claims, compare, report
-from clientlab.cli.run import OPTION_NAMES, run
-from clientlab.cli.runs import runs
-from clientlab.cli.serving import exporter, up
+from clientlab.cli.preparing import conform, doctor, init, list_, up
+from clientlab.cli.reporting import claims, compare, exporter, report, runs
+from clientlab.cli.run import run
 from clientlab.cli.terminal import say
 from clientlab.errors import FieldError, IncompleteRun, LabError
 
@@ -59,8 +56,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
         command = error.ctx.command_path if error.ctx else "clientlab"
         return _refuse(f"{error.format_message()} See '{command} --help'.")
     except FieldError as error:  # the core names fields, and the command line shows options
-        others = ("fail_on", "figure", "force", "out", "strict")
-        return _refuse(error.render(OPTION_NAMES | {field: f"--{field.replace('_', '-')}" for field in others}))
+        parameters = [*report.params, *compare.params, *run.params]
+        options = {str(one.name): one.opts[0] for one in parameters if isinstance(one, click.Option)}
+        return _refuse(error.render(options | {"stages": options["rate"], "out": "--out"}))
     except LabError as error:
         say(error)
         return error.exit_code
@@ -80,5 +78,5 @@ def _refuse(line: str) -> int:
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
-    """Handle a signal that ends like Ctrl-C: child processes are stopped, finished trials are saved."""
+    """Handle a signal as Ctrl-C: child processes are stopped, finished trials are saved."""
     raise KeyboardInterrupt

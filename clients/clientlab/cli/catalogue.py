@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 from clientlab import strategies, units
-from clientlab.experiments.file import articles, bundled, has_quick, read_plan
+from clientlab.clients.client_interface import ClientSpec, Quirks
+from clientlab.executors.executor_interface import ExecutorSpec
+from clientlab.experiments.file import articles, bundled, read_plan
+from clientlab.judging.cautions import RULES
 from clientlab.results.figures import FIGURES
-from clientlab.running.due import seconds_of
-from clientlab.settings import written
-from clientlab.strategies import plugins
-from clientlab.strategies.registry import CLIENTS, EXECUTORS, ClientSpec, ExecutorSpec, Quirks
-from clientlab.strategies.resolve import strategies_of_packages
+from clientlab.running.schedule import estimate_seconds
+from clientlab.settings import write_setting
+from clientlab.strategies import CLIENTS, EXECUTORS, strategies_of_packages
 
 Rows = list[dict[str, Any]]
-
-_NOT_IN_MARKDOWN = ("quirks", "unit")
-"""Columns that repeat themselves too often for a page; the unit is also in the full name of a figure."""
 
 _SETTING_TYPES = {
     "bool": "true or false",
@@ -33,21 +31,21 @@ _SETTING_TYPES = {
 
 
 def rows(what: str, *, here: bool) -> Rows:
-    """Return the rows of a list. `here`: say what this machine lacks."""
+    """Return the rows of a list. `here`: also say what this machine lacks."""
     if what == "strategies":
         return strategy_rows(here=here)
-    lists: dict[str, Callable[[], Rows]] = {
+    return {
         "clients": client_rows,
         "executors": executor_rows,
-        "experiments": experiment_rows,
-        "figures": figure_rows,
-        "settings": setting_rows,
-    }
-    return lists[what]()
+        "experiments": _experiment_rows,
+        "figures": _figure_rows,
+        "cautions": _caution_rows,
+        "settings": _setting_rows,
+    }[what]()
 
 
 def strategy_rows(*, here: bool = False) -> Rows:
-    """Return a row for every listed strategy. `source` names the experiments of the articles that use it."""
+    """Return a row per listed strategy. `source` names the experiments of published articles that use it."""
     measured_by, found = articles(), []
     for strategy in (*strategies.STRATEGIES.values(), *strategies_of_packages()):
         reason = strategies.unavailable(strategy) if here else None
@@ -67,7 +65,7 @@ def strategy_rows(*, here: bool = False) -> Rows:
 
 
 def client_rows() -> Rows:
-    """Return a row for every client, with the behaviour that differs from other libraries as its quirks."""
+    """Return a row per client. Its quirks are where it behaves differently from other libraries."""
     return [
         {
             "name": spec.name,
@@ -75,13 +73,13 @@ def client_rows() -> Rows:
             "http": f"{spec.http}, no TLS" if spec.program else spec.http,
             "connections": spec.policy,
             "description": spec.description,
-            "quirks": "; ".join(_quirks_of(spec.quirks)),
+            "quirks": "; ".join(_describe_quirks(spec.quirks)),
         }
-        for spec in (*CLIENTS.values(), *(one for one in plugins.of_packages() if isinstance(one, ClientSpec)))
+        for spec in (*CLIENTS.values(), *(one for one in strategies.of_packages() if isinstance(one, ClientSpec)))
     ]
 
 
-def _quirks_of(quirks: Quirks) -> Iterator[str]:
+def _describe_quirks(quirks: Quirks) -> Iterator[str]:
     for one in fields(quirks):
         value = getattr(quirks, one.name)
         if value is True:
@@ -94,13 +92,12 @@ def _quirks_of(quirks: Quirks) -> Iterator[str]:
 
 
 def executor_rows() -> Rows:
-    """Return a row for every executor."""
-    specs = (*EXECUTORS.values(), *(one for one in plugins.of_packages() if isinstance(one, ExecutorSpec)))
+    """Return a row per executor."""
+    specs = (*EXECUTORS.values(), *(one for one in strategies.of_packages() if isinstance(one, ExecutorSpec)))
     return [{"name": spec.name, "runs": spec.needs, "description": spec.description} for spec in specs]
 
 
-def figure_rows() -> Rows:
-    """Return a row for every figure. Its key and its full name are accepted everywhere."""
+def _figure_rows() -> Rows:
     return [
         {
             "name": figure.key,
@@ -114,8 +111,21 @@ def figure_rows() -> Rows:
     ]
 
 
-def setting_rows() -> Rows:
-    """Return a row for every setting of strategies with equal type and default. Loads the installed libraries."""
+def _caution_rows() -> Rows:
+    """Return a row per caution. Those with "!" mark their arms in tables."""
+    return [
+        {
+            "name": rule.kind,
+            "in reports": f"{rule.phrase} !" if rule.marks else rule.phrase,
+            "what it means for your decision": rule.meaning,
+            "advice": rule.advice,
+        }
+        for rule in RULES
+    ]
+
+
+def _setting_rows() -> Rows:
+    """Return a row per name, type and default of a setting. This loads the installed libraries."""
     owners: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for client in CLIENTS.values():
         if client.policy == "pool" and not client.program:
@@ -129,9 +139,9 @@ def setting_rows() -> Rows:
             parameters = inspect.signature(strategies.load(place)).parameters
         except ModuleNotFoundError:
             continue  # the library is not installed
-        for name, kind in strategies.settings_of(place).items():
+        for name, kind in strategies.list_settings(place).items():
             value = parameters[name].default
-            default = units.UNKNOWN if value is None else written(value)
+            default = units.UNKNOWN if value is None else write_setting(value)
             if name == "start_method":
                 default = "fork; on macOS spawn"  # the same in the documentation, wherever it is generated
             owners[name, _SETTING_TYPES[kind], default].append(owner)
@@ -141,31 +151,27 @@ def setting_rows() -> Rows:
     ]
 
 
-def experiment_rows() -> Rows:
-    """Return a row for every bundled experiment. Times are estimates, for the full and the quick form."""
-    found = []
-    for name, path in bundled().items():
-        plan = read_plan(path)
-        quick = units.minutes(seconds_of(read_plan(path, quick=True))) if has_quick(path) else units.UNKNOWN
-        source = plan.source
-        row = {
+def _experiment_rows() -> Rows:
+    return [
+        {
             "name": name,
             "arms": len(plan.arms),
             "claims": len(plan.claims),
             "rounds": plan.rounds,
-            "takes about": units.minutes(seconds_of(plan)),
-            "quick": quick,
+            "takes about": units.minutes(estimate_seconds(plan)),
+            "quick": units.minutes(estimate_seconds(read_plan(path, quick=True))),
             "question": plan.question,
-            "source": f"{source.authors}, {source.date}: {source.title}" if source else units.UNKNOWN,
+            "source": f"{one.authors}, {one.date}: {one.title}" if (one := plan.source) else units.UNKNOWN,
         }
-        found.append(row)
-    return found
+        for name, path in bundled().items()
+        for plan in [read_plan(path)]
+    ]
 
 
 def markdown(rows: Rows) -> str:
     """Return rows as a Markdown table. Names are code; bars and angle brackets in other cells are escaped."""
-    escaped = str.maketrans({"|": r"\|", "<": "&lt;", "*": r"\*"})
-    headings = [key for key in rows[0] if key not in _NOT_IN_MARKDOWN]
+    escapes = str.maketrans({"|": r"\|", "<": "&lt;", "*": r"\*"})
+    headings = [key for key in rows[0] if key not in {"quirks", "unit", "advice"}]  # too much for a page
     lines = [headings, ["---"] * len(headings)]
-    lines += [[f"`{row['name']}`", *(str(row[key]).translate(escaped) for key in headings[1:])] for row in rows]
+    lines += [[f"`{row['name']}`", *(str(row[key]).translate(escapes) for key in headings[1:])] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -12,21 +12,27 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from clientlab.reports.files import CHART as CHART_FILE
-from clientlab.reports.files import JUNIT as JUNIT_FILE
-from clientlab.reports.files import PAGE, OutputFile
-from clientlab.workload.arrivals import Stages, rate_of
+from clientlab.reports import CHART as CHART_FILE
+from clientlab.reports import JUNIT as JUNIT_FILE
+from clientlab.reports import PAGE, OutputFile
+from clientlab.workload.values import (
+    Delay,
+    Stages,
+    find_time_without_unit,
+    parse_bandwidth,
+    parse_rate,
+    parse_rtt,
+    parse_time,
+)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-FILE = click.Path(dir_okay=False, path_type=Path)
 
-
-class Parsed(click.ParamType[Any]):
-    """A value that is written as a text. `parse` raises ValueError with what to write. `name`: for the help."""
+class TextType(click.ParamType[Any]):
+    """A value that `parse` makes of a text, or refuses by a ValueError that says what to write."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
-        self.name = name
+        self.name = name  # shown in the help
         self._parse = parse
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -36,36 +42,41 @@ class Parsed(click.ParamType[Any]):
             self.fail(f"{error}.", param, ctx)
 
 
-def each_of(parse: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
-    """Return a function that parses one value, or several of an axis: 35ms, or 1ms,20ms,100ms."""
+def _with_unit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a parser that refuses times without a unit: `--delay 20` may be meant as 20 ms, and would be 20 s."""
+
+    def parse_with_unit(text: str) -> Any:
+        if bare := find_time_without_unit(text):
+            raise ValueError(f"{bare} has no unit; write {bare}ms or {bare}s")
+        return parse(text)
+
+    return parse_with_unit
+
+
+def _parse_each(parse: Callable[[str], float]) -> Callable[[str], tuple[float, ...]]:
+    """Return a parser of one value or several, which make an axis: 35ms, or 1ms,20ms,100ms."""
     return lambda text: tuple(parse(part.strip()) for part in text.split(","))
 
 
-def share(text: str) -> float:
-    """Parse a share between 0 and 1: 3% or 0.03."""
-    try:
-        found = float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < 1:
-        raise ValueError(f"{text!r} is not a share between 0 and 1; write 3% or 0.03")
-    return found
+def _parse_rate(text: str) -> float | Stages:
+    """Parse a rate, 500/s, or stages, each with the time when it begins: 0s:100/s,30s:1000/s."""
+    if ":" not in text:
+        return parse_rate(text)
+    for stage in text.split(","):
+        _with_unit(str)(stage.partition(":")[0])
+    return Stages.parse(text)
 
 
-def rate_or_stages(text: str) -> float | Stages:
-    """Parse a rate: 500/s; or several, each with the time from which it holds: 0s:100/s,30s:1000/s."""
-    return Stages.parse(text) if ":" in text else rate_of(text)
+FILE = click.Path(dir_okay=False, path_type=Path)
+TIME = TextType("time", _with_unit(parse_time))
+DELAY = TextType("text", _with_unit(Delay.parse))
+RATE = TextType("rate", _parse_rate)
+RTT = TextType("time", _parse_each(_with_unit(parse_rtt)))
+BANDWIDTH = TextType("bandwidth", _parse_each(parse_bandwidth))
 
 
-def conditions(text: str) -> Any:
-    """Parse the conditions of a search."""
-    from clientlab.results.conditions import Conditions
-
-    return Conditions.parse(text)
-
-
-def body(text: str) -> str:
-    """Return a request body: the text itself, or that of ``@FILE``."""
+def read_body(text: str) -> str:
+    """Return a request body: the text itself, or the content of ``@FILE``."""
     try:
         return Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
     except (OSError, UnicodeDecodeError) as error:
@@ -75,7 +86,7 @@ def body(text: str) -> str:
 def pairs(separator: str) -> Callable[..., dict[str, str]]:
     """Return a callback that makes a mapping of texts such as ``NAME=PATH`` or ``Name: value``."""
 
-    def mapping(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    def make_mapping(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
         found: dict[str, str] = {}
         for text in texts:
             name, mark, value = (part.strip() for part in text.partition(separator))
@@ -85,23 +96,23 @@ def pairs(separator: str) -> Callable[..., dict[str, str]]:
             found[name] = value
         return found
 
-    return mapping
+    return make_mapping
 
 
-def _output(file: OutputFile, text: str) -> Callable[[_Command], _Command]:
-    """Return the option of a file that a report is written to, checked before anything is measured."""
+def _file_option(file: OutputFile, text: str) -> Callable[[_Command], _Command]:
+    """Return the option of a file that a report is written to. The file is checked before anything is measured."""
 
-    def checked(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    def check(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
         if path is not None:
             file.check(path)
         return path
 
-    return click.option(file.option, type=FILE, callback=checked, help=text)
+    return click.option(file.option, type=FILE, callback=check, help=text)
 
 
-CHART = _output(CHART_FILE, "Draw charts to this file (.png or .svg).")
-HTML = _output(PAGE, "Write a full report to this file (.html).")
-JUNIT = _output(JUNIT_FILE, "Write JUnit XML to this file (.xml).")
+CHART = _file_option(CHART_FILE, "Draw charts to this file (.png or .svg).")
+HTML = _file_option(PAGE, "Write a full report to this file (.html).")
+JUNIT = _file_option(JUNIT_FILE, "Write JUnit XML to this file (.xml).")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 WHOLE = click.option("-v", "--all", "whole", is_flag=True, help="Show all columns and cautions, and the machine.")
 FAIL_ON = click.option(
@@ -115,19 +126,17 @@ OUT = click.option(
 )  # fmt: skip
 
 
-_EXPERIMENTS = Path(__file__).parents[1] / "experiments"
-
-
 def complete_experiments(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Complete the name of a bundled experiment, or of a file."""
-    return _beginning([path.stem for path in sorted(_EXPERIMENTS.glob("*.toml"))], begun)
+    folder = Path(__file__).parents[1] / "experiments"
+    return _complete([path.stem for path in sorted(folder.glob("*.toml"))], begun)
 
 
 def complete_strategies(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Complete the name of a listed strategy, or of a file with a client."""
     from clientlab.strategies import STRATEGIES
 
-    return _beginning(STRATEGIES, begun)
+    return _complete(STRATEGIES, begun)
 
 
 def complete_runs(context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -135,9 +144,9 @@ def complete_runs(context: click.Context, _parameter: click.Parameter, begun: st
     from clientlab.results.store import Store
 
     store = Store(context.params.get("folder") or Path("results"))
-    return _beginning(["last", *reversed(store.names())], begun)
+    return _complete(["last", *reversed(store.names())], begun)
 
 
-def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:
-    """Return the names that begin so, after the shell's files: click's script for bash forgets what is before those."""
+def _complete(names: Iterable[str], begun: str) -> list[CompletionItem]:
+    """Return the names with this beginning, after the files: click's script for bash forgets what precedes them."""
     return [CompletionItem(begun, type="file"), *(CompletionItem(name) for name in names if name.startswith(begun))]

@@ -1,77 +1,119 @@
-"""What `run`, `report` and `compare` show and write."""
+"""Tables and reports on the terminal, and the files that `run`, `report` and `compare` write.
+
+Rich takes a while to import, so commands import this module when they run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from clientlab.cli.tables import console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.markup import escape
+from rich.segment import Segment
+from rich.table import Table
+
 from clientlab.cli.terminal import echo
 from clientlab.errors import LabError
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.printable import printable
-from clientlab.reports import as_junit, as_terminal, headline
+from clientlab.reports import as_csv, as_junit, as_markdown, as_terminal, headline
 from clientlab.results.document import Run
 from clientlab.results.store import read_run
+from clientlab.text import make_printable
 
 STDOUT = "-"
-THRESHOLD_FAILED = 1
+PIPE_COLUMNS = 150
+"""Columns of a table if the output is not a terminal."""
+
+
+class LabConsole(Console):
+    """A console that escapes what a terminal would obey, and carries on if its reader goes away (`2>&1 | head -1`)."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(emoji=False, **settings)  # a strategy of a file may be called mine.py:ok:
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render as Rich does, without the escape sequences in texts. Rich adds its own later."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(make_printable(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more. Rich calls this if a write finds no reader, and would end the process."""
+        self.quiet = True
+        # What is left in the buffer would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return the console for tables: as wide as the terminal, or `PIPE_COLUMNS` wide."""
+    made = LabConsole(stderr=stderr)
+    return made if made.is_terminal else LabConsole(stderr=stderr, width=PIPE_COLUMNS)
+
+
+def print_table(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print a table of rows with equal keys, which are its headings."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in rows[0] if rows else ():
+        table.add_column(heading, no_wrap=heading in {"name", "fault"}, overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(str(value)) for value in row.values()))
+    console().print(table)
 
 
 def show(run: Run, *, whole: bool = False, stderr: bool) -> None:
-    """Print the report of a run: its short form, or the whole of it."""
+    """Print the report of a run, in its short form or in full."""
     console(stderr=stderr).print(as_terminal.render(run, whole=whole), highlight=False)
 
 
-def tell(judged: Sequence[ThresholdResult], *, stderr: bool) -> int:
-    """Print the limits that failed or are not sure. Return the exit code."""
-    for line in headline.lines(judged):
+def show_thresholds(judged: Sequence[ThresholdResult], *, stderr: bool) -> int:
+    """Print the thresholds that failed or are uncertain. Return the exit code."""
+    for line in headline.threshold_lines(judged):
         echo(line, err=stderr)
-    return THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0
+    return 1 if any(one.outcome == "failed" for one in judged) else 0
 
 
 def write_files(
-    run: Run,
-    judged: Sequence[ThresholdResult],
-    chart: Path | None,
-    html: Path | None,
-    junit: Path | None,
-    *,
-    stderr: bool,
+    run: Run, judged: Sequence[ThresholdResult], targets: Mapping[str, Any], *, whole: bool = False, stderr: bool
 ) -> None:
-    """Write the files whose paths are given, and print the paths. Raises LabError."""
-    if chart is not None:
-        from clientlab.reports.charts.drawing import write as draw  # matplotlib takes half a second to import
+    """Write the files whose paths are given, and print the paths. `targets`: option → path. Raise LabError."""
+    for option, target in targets.items():
+        if target is None:
+            continue
+        if option == "chart":
+            from clientlab.reports.drawing import write as draw  # matplotlib takes half a second to import
 
-        draw(run, chart)
-        echo(f"chart: {chart}", err=stderr)
-    if html is not None:
-        from clientlab.reports.as_html import write
+            draw(run, target)
+            echo(f"chart: {target}", err=stderr)
+        elif option == "html":
+            from clientlab.reports.as_html import write
 
-        write(run, html, judged)
-        echo(f"report: {html}", err=stderr)
-    if junit is not None:
-        write_text(junit, as_junit.render(run, judged), "junit", stderr=stderr)
+            write(run, target, judged)
+            echo(f"report: {target}", err=stderr)
+        elif option == "csv":
+            write_text(target, as_csv.render(run), option, stderr=stderr)
+        elif option == "markdown":
+            write_text(target, as_markdown.render(run, judged, whole=whole), option, stderr=stderr)
+        elif option == "junit":
+            write_text(target, as_junit.render(run, judged), option, stderr=stderr)
 
 
 def write_text(target: Path | str, text: str, name: str, *, stderr: bool) -> None:
-    """Write the file of the option ``--name``, and print its path; or print the text. Raises LabError, OSError.
+    """Write the file of the option ``--name`` and print its path, or print the text. Raise LabError or OSError.
 
-    A run file is refused: its run would be lost.
+    A run file is refused, because its run would be lost.
     """
     if target == STDOUT:
         echo(text, nl=False)
         return
     path = Path(target)
-    if path.is_file() and _is_run(path):
-        raise LabError(f"--{name} {path}: this is a run file, and would be lost; name another file")
-    path.write_text(printable(text), encoding="utf-8")
+    if path.is_file():
+        try:
+            read_run(path)
+        except LabError:
+            pass  # any other file may be replaced
+        else:
+            raise LabError(f"--{name} {path}: this is a run file, and would be lost; name another file")
+    path.write_text(make_printable(text), encoding="utf-8")
     echo(f"{name}: {path}", err=stderr)
-
-
-def _is_run(path: Path) -> bool:
-    try:
-        read_run(path)
-    except LabError:
-        return False
-    return True

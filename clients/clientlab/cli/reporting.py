@@ -1,16 +1,16 @@
-"""Commands that read runs: `clientlab report`, `claims` and `compare`."""
+"""Commands that read stored runs: `clientlab report`, `claims`, `compare`, `runs` and `exporter`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from clientlab.cli.options import CHART, FAIL_ON, HTML, JSON, JUNIT, OUT, WHOLE, complete_runs
-from clientlab.cli.terminal import echo
+from clientlab.cli.terminal import echo, say
 from clientlab.errors import LabError
+from clientlab.text import make_printable
 
 _TARGET = click.Path(dir_okay=False, allow_dash=True)
 _MARKDOWN = click.option(
@@ -31,42 +31,25 @@ _MARKDOWN = click.option(
 @WHOLE
 @OUT
 def report(
-    *,
-    name: str,
-    chart: Path | None,
-    html: Path | None,
-    fail_on: tuple[str, ...],
-    folder: Path,
-    strict: bool,
-    whole: bool,
-    **targets: str | None,
+    *, name: str, fail_on: tuple[str, ...], folder: Path, strict: bool, whole: bool, **targets: Path | str | None
 ) -> int:
     """Show a run. RUN is its name, the beginning of its name, a path, "last", or "last~1" for the one before."""
     from clientlab.cli import output
-    from clientlab.judging.judgement import find_judged
+    from clientlab.judging.judgement import read_judged
     from clientlab.judging.thresholds import check_changes, judge_run, parse_threshold
-    from clientlab.reports import as_csv, as_junit, as_markdown
     from clientlab.results.store import Store
 
-    run = find_judged(Store(folder), name)
+    run = read_judged(Store(folder).find(name))
     limits = [parse_threshold(text) for text in fail_on]
     check_changes(limits, run.experiment)
     judged = judge_run(run, limits, strict=strict)
     printed = [option for option, target in targets.items() if target == output.STDOUT]
     if len(printed) > 1:
         raise LabError(f"--{' and --'.join(printed)}: only one of them can go to standard output; name a file")
-    formats: dict[str, Callable[[], str]] = {
-        "csv": lambda: as_csv.render(run),
-        "markdown": lambda: as_markdown.render(run, judged, whole=whole),
-        "junit": lambda: as_junit.render(run, judged),
-    }
-    for option, render in formats.items():
-        if (target := targets[option]) is not None:
-            output.write_text(target, render(), option, stderr=bool(printed))
-    code = output.tell(judged, stderr=bool(printed))
+    output.write_files(run, judged, targets, whole=whole, stderr=bool(printed))
+    code = output.show_thresholds(judged, stderr=bool(printed))
     if not printed:
         output.show(run, whole=whole, stderr=False)
-    output.write_files(run, judged, chart, html, None, stderr=bool(printed))
     return code
 
 
@@ -77,20 +60,19 @@ def report(
 @OUT
 def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
     """Show the verdict on each claim of a run. RUN is a name, the beginning of a name, a path, or "last"."""
-    from clientlab.cli.tables import console
-    from clientlab.judging.judgement import find_judged
+    from clientlab.cli.output import console
+    from clientlab.judging.judgement import read_judged
     from clientlab.reports import as_terminal
     from clientlab.results.store import Store
 
-    run = find_judged(Store(folder), name)
+    run = read_judged(Store(folder).find(name))
     if not run.experiment.claims:
         raise LabError(f"run {run.run}: its experiment {run.experiment.name!r} makes no claims")
-    found = run.claims
     if as_json:
-        echo(json.dumps([claim.model_dump() for claim in found], indent=1))
+        echo(json.dumps([claim.model_dump() for claim in run.claims], indent=1))
     else:
-        console().print(as_terminal.claims(found), highlight=False)
-    contradicted = [one for one in found if one.verdict == "contradicted"]  # an inconclusive claim has not failed
+        console().print(as_terminal.claims(run.claims), highlight=False)
+    contradicted = [one for one in run.claims if one.verdict == "contradicted"]  # an inconclusive claim has not failed
     for one in contradicted if require else ():
         echo(f"FAILED: claim {one.name}: {one.text}: {one.measured}", err=as_json)
     return 1 if require and contradicted else 0
@@ -102,9 +84,7 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
     "--fail-on", multiple=True, metavar="CHANGE",
     help="Exit with code 1 if a figure changed by more: 'p99 +10%', 'throughput -5%', 'errors +0'. Repeatable.",
 )  # fmt: skip
-@click.option(
-    "--figure", "keys", multiple=True, metavar="FIGURE", help="Also compare this figure, such as p95; repeatable."
-)
+@click.option("--figure", multiple=True, metavar="FIGURE", help="Also compare this figure, such as p95; repeatable.")
 @click.option("--strict", is_flag=True, help="Judge --fail-on by the estimate, not by the whole interval.")
 @click.option("--force", is_flag=True, help="Compare runs even if their workloads or arms differ.")
 @HTML
@@ -113,18 +93,9 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
 @JSON
 @OUT
 def compare(
-    *,
-    names: tuple[str, ...],
-    fail_on: tuple[str, ...],
-    keys: tuple[str, ...],
-    html: Path | None,
-    markdown: str | None,
-    junit: Path | None,
-    folder: Path,
-    strict: bool,
-    force: bool,
-    as_json: bool,
-) -> int:
+    *, names: tuple[str, ...], fail_on: tuple[str, ...], figure: tuple[str, ...], html: Path | None,
+    markdown: str | None, junit: Path | None, folder: Path, strict: bool, force: bool, as_json: bool,
+) -> int:  # fmt: skip
     """Compare runs with the first one, the baseline, arm by arm.
 
     RUN is a name, the beginning of a name, a path, "last", or "last~1" for the one before. A change is real if its
@@ -132,11 +103,10 @@ def compare(
     more than allowed.
     """
     from clientlab.cli import output
-    from clientlab.cli.tables import console
     from clientlab.judging.comparison import compare as compare_runs
-    from clientlab.judging.judgement import find_judged
-    from clientlab.judging.thresholds import check_arms, judge_changes, parse_change
-    from clientlab.reports import as_junit, comparison
+    from clientlab.judging.judgement import read_judged
+    from clientlab.judging.thresholds import judge_changes, parse_change
+    from clientlab.reports import as_junit, as_markdown, as_terminal, comparison
     from clientlab.results.figures import find
     from clientlab.results.store import Store
 
@@ -145,24 +115,94 @@ def compare(
     if len(names) < 2:
         raise LabError("nothing to compare: name the baseline and one run or more, before --markdown")
     thresholds = [parse_change(text) for text in fail_on]
-    more = [find(key, "figure", repr(key)) for key in keys]
-    base, *others = (find_judged(Store(folder), name) for name in names)
+    more = [find(key, "figure", repr(key)) for key in figure]
+    base, *others = (read_judged(Store(folder).find(name)) for name in names)
     figures, gated = [*more, *(one.figure for one in thresholds)], {(one.arm, one.figure.key) for one in thresholds}
     found = compare_runs(base, others, figures, gated=gated, force=force)
-    check_arms(thresholds, found.arms())
     judged = judge_changes(found, thresholds, strict=strict)
-    printed = as_json or markdown == output.STDOUT
+    printed, sections = as_json or markdown == output.STDOUT, comparison.sections(found, judged)
     if as_json:
         echo(comparison.as_json(found, judged))
     elif not printed:
-        console().print(comparison.as_text(found, judged), highlight=False)
+        output.console().print(as_terminal.document(sections), highlight=False)
     if html is not None:
         from clientlab.reports.as_html import write_comparison
 
-        write_comparison(found.base, comparison.sections(found, judged), html)
+        write_comparison(found.base, sections, html)
         echo(f"report: {html}", err=printed)
     if markdown is not None:
-        output.write_text(markdown, comparison.as_markdown(found, judged), "markdown", stderr=printed)
+        output.write_text(markdown, as_markdown.document(sections), "markdown", stderr=printed)
     if junit is not None:
         output.write_text(junit, as_junit.render_comparison(found, judged), "junit", stderr=printed)
-    return output.THRESHOLD_FAILED if any(one.outcome == "failed" for one in judged) else 0
+    return 1 if any(one.outcome == "failed" for one in judged) else 0
+
+
+@click.group(invoke_without_command=True)
+@JSON
+@OUT
+@click.pass_context
+def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
+    """List the runs of a results folder, or remove some of them."""
+    from clientlab.cli.output import console
+    from clientlab.reports import headline
+    from clientlab.results.store import Store
+
+    context.obj = folder
+    if context.invoked_subcommand is not None:
+        return
+    store = Store(folder)
+    rows = [headline.summarize_run(store, name) for name in store.names()]
+    if as_json:
+        echo(json.dumps(rows, indent=1))
+    elif rows:
+        console().print(headline.runs_table(rows))
+    else:
+        echo(f"no run in {folder} yet")
+
+
+@runs.command()
+@click.argument("names", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_runs)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--out", "folder", type=click.Path(file_okay=False, path_type=Path), help="Folder of the runs.")
+@click.pass_obj
+def rm(listed: Path, names: tuple[str, ...], folder: Path | None, *, yes: bool) -> None:
+    """Remove runs, with their samples and logs.
+
+    A run outside the results folder or one that is being measured is refused.
+    """
+    from clientlab.results.store import Store
+
+    store = Store(folder or listed)
+    found = list(dict.fromkeys(map(store.inside, names)))
+    if not yes:
+        try:
+            agreed = click.confirm(make_printable(f"Remove {', '.join(found)}?"), err=True)
+        except click.Abort:
+            echo("", err=True)
+            agreed = False
+        if not agreed:
+            raise LabError("runs rm: nothing was removed; answer y, or add --yes")
+    for name in found:
+        store.remove(name)
+        echo(f"removed: {name}")
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=9465, help="Port to listen on; 0 takes a free one.")
+@OUT
+def exporter(host: str, port: int, folder: Path) -> None:
+    """Publish the figures of stored runs to Prometheus.
+
+    Also those of the run that is being measured with this results folder. Ctrl-C ends it.
+    """
+    from clientlab.cluster.exporter import make_server
+    from clientlab.results.store import Store
+
+    with make_server(Store(folder), host, port, say) as server:
+        shown = f"{f'[{host}]' if ':' in host else host}:{server.server_port}"
+        echo(f"metrics: http://{shown}/metrics (Ctrl-C ends it)", err=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            echo("stopped", err=True)

@@ -1,21 +1,19 @@
-"""Texts on standard output and standard error. Together with `tables`, all that is printed is escaped here."""
+"""Lines on standard output and standard error. Texts are escaped here, and those of tables in `output`."""
 
 from __future__ import annotations
 
 import click
 
 from clientlab.errors import LabError, PluginError
-from clientlab.printable import printable
+from clientlab.text import make_printable
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print a text without a table."""
-    click.echo(printable(text), err=err, nl=nl)
+    click.echo(make_printable(text), err=err, nl=nl)
 
 
 def say(line: LabError | str) -> None:
-    """Print one line on standard error; a second one for the error of a plug-in's code."""
-    where, _, what = printable(str(line)).partition("\n" if isinstance(line, PluginError) else "\0")
-    echo(f"clientlab: {' '.join(where.split())}", err=True)
-    if what:
-        echo(f"  {' '.join(what.split())}", err=True)
+    """Print one line on standard error. The error of a plug-in follows the place where it was raised."""
+    parts = str(line).split("\n", 1) if isinstance(line, PluginError) else [str(line)]
+    echo(f"clientlab: {': '.join(' '.join(part.split()) for part in parts)}", err=True)

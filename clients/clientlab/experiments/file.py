@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Collection
-from dataclasses import dataclass, fields, replace
-from importlib.resources import files
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from clientlab.errors import FieldError, FieldKey, LabError
-from clientlab.experiments.experiment import ArmTable, ClaimTable, Experiment, FileTables, WorkloadTable, each_once
+from clientlab.experiments.experiment import NAME, ArmTable, ClaimTable, Experiment, WorkloadTable, check_axis
 from clientlab.experiments.planning import make_plan
-from clientlab.nearest import nearest
-from clientlab.results.plan import Claim, EnvironmentSpec, Plan, Source
-from clientlab.strategies.plugins import file_of, pair_of
-from clientlab.validation import validated
-from clientlab.workload.delays import time_without_unit
-from clientlab.workload.link import LINK_PARTS
+from clientlab.results.plan import EnvironmentSpec, Plan, RunSettings, Source
+from clientlab.strategies import file_of, split_pair
+from clientlab.text import suggest_nearest
+from clientlab.validation import validate
+from clientlab.workload.values import LINK_PARTS, find_time_without_unit, text_of
 from clientlab.workload.workload import Workload
-from clientlab.workload.written import text_of
 
 _Fields = dict[str, Any]
 
@@ -27,208 +26,182 @@ _NO_AXIS = (
     "headers", "body", "replay", "replay_sha256", "seed", "timeout", "deadline", "request_limit", "memory_limit",
     "warmup",
 )  # fmt: skip
-"""Fields of a workload that are equal for all arms, or hold several values."""
+"""Fields of a workload that hold several values, or are equal for all arms."""
 
-_TIMES = ("delay", "duration", "timeout", "deadline", "request_limit", "max_late", "stages", "rtt", "budget")
-"""Keys whose times need a unit in a file, where `delay = 20` looks like milliseconds and would mean 20 s."""
-
-_KEYS = frozenset(
-    {one.name for one in fields(Workload)}.union(
-        *(model.model_fields for model in (Experiment, FileTables, ArmTable, ClaimTable, EnvironmentSpec, Source))
-    )
+_TIMES = {"rtt"}.union(
+    name
+    for table in (Workload, RunSettings)
+    for name, kind in table.__annotations__.items()
+    if re.search(r"\b(Time|Delay|Stages)\b", kind)
 )
-"""All keys of a file, for hints about an unknown one."""
+"""Keys whose times need a unit: `delay = 20` looks like milliseconds and would mean 20 s."""
 
 
-@dataclass(frozen=True)
-class ExperimentFile:
-    """A file's experiment, in full or in its quick form. `shortened`: what the quick form changed."""
+class FileTables(BaseModel):
+    """The tables of a file that are combined before they make an experiment."""
 
-    path: Path
-    experiment: Experiment
-    shortened: tuple[str, ...] = ()
+    common: dict[str, Any] = {}  # fields for workloads that do not set them
+    workloads: dict[str, dict[str, Any]] = {}
+    quick: dict[str, Any] = {}  # values of the quick form
 
-    def plan(self) -> Plan:
-        """Return the plan of a run. No strategy is loaded. Raises LabError that names the file and the key."""
-        try:
-            return make_plan(self.experiment, shortened=list(self.shortened))
-        except FieldError as error:
-            raise LabError(f"{self.path}: {error}") from error
+
+_KEYS = frozenset(one.name for one in fields(Workload)).union(
+    *(model.model_fields for model in (Experiment, FileTables, ArmTable, ClaimTable, EnvironmentSpec, Source))
+) - {"shortened"}
+"""All keys that a file can have, for hints about an unknown one."""
 
 
 def bundled() -> dict[str, Path]:
     """Return the files of the experiments that come with the lab, by name."""
-    folder = Path(str(files("clientlab"))) / "experiments"
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a bundled experiment, or the file of that path. Raises LabError."""
-    path = bundled().get(name, Path(name))
+    """Return the file of a bundled experiment, or the file at that path. Raise LabError."""
+    known = bundled()
+    path = known.get(name, Path(name))
     if not path.is_file():
-        known = ", ".join(bundled())
-        raise LabError(f"experiment {name!r}: neither a bundled one ({known}) nor a file{nearest(name, bundled())}")
+        hint = suggest_nearest(name, known)
+        raise LabError(f"experiment {name!r}: neither a bundled one ({', '.join(known)}) nor a file{hint}")
     return path
 
 
-def has_quick(path: Path) -> bool:
-    """Whether a file has a quick form."""
-    return "quick" in _parsed(path)
-
-
 def read_plan(path: Path, *, quick: bool = False) -> Plan:
-    """Return the plan of a run of a file's experiment. No strategy is loaded. Raises LabError."""
-    return read_experiment(path, quick=quick).plan()
-
-
-def read_experiment(path: Path, *, quick: bool = False) -> ExperimentFile:
-    """Read a TOML file. Raises LabError that names the file and the key."""
-    document = _parsed(path)
-    full = ExperimentFile(path, _experiment(path, document))
-    if not quick:
-        return full
-    if "quick" not in document:
-        raise LabError(f"{path}: it has no quick form; write one in [quick]")
-    shortened: list[str] = []
-    experiment = _experiment(path, _merged(document, document["quick"], shortened))
-    for part in ("workloads", "arms"):
-        if new := getattr(experiment, part).keys() - getattr(full.experiment, part):
-            raise LabError(f"{path}: quick.{part}.{min(new)}: there is no [{part}.{min(new)}]")
-    other = _claims_about_others(full.plan(), ExperimentFile(path, experiment).plan())
-    shortened += [f"claims.{name}: judged → not judged, because its arms differ" for name in other]
-    claims = {name: claim for name, claim in experiment.claims.items() if name not in other}
-    return ExperimentFile(path, experiment.changed(claims=claims), tuple(shortened))
-
-
-def _parsed(path: Path) -> _Fields:
+    """Return the plan of a run of a file. No strategy is loaded. Raise LabError that names the file and the key."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return make_plan(read_experiment(path, quick=quick))
+    except FieldError as error:
+        raise LabError(f"{path}: {error}") from error
+
+
+def read_experiment(path: Path, *, quick: bool = False) -> Experiment:
+    """Read a TOML file, in full or in its quick form. Raise LabError that names the file and the key."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise LabError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        full = _make_experiment(path, document)
+        if not quick:
+            return full
+        if "quick" not in document:
+            raise FieldError([], "it has no quick form; write one in [quick]")
+        shortened: list[str] = []
+        experiment = _make_experiment(path, _merge(document, document["quick"], shortened))
+        for part in ("workloads", "arms", "claims"):
+            if new := getattr(experiment, part).keys() - getattr(full, part):
+                raise FieldError(["quick", part, min(new)], f"there is no [{part}.{min(new)}]")
+        conditions, quick_conditions = _claim_conditions(full), _claim_conditions(experiment)
+    except FieldError as error:
+        raise LabError(f"{path}: {error}") from error
+    # The text of a claim may name the link or the concurrency of its arms.
+    claims = {name: claim for name, claim in experiment.claims.items() if conditions[name] == quick_conditions[name]}
+    left_out = [name for name in experiment.claims if name not in claims]
+    shortened += [f"claims.{name}: judged → not judged, because its arms differ" for name in left_out]
+    return experiment.changed(claims=claims, shortened=shortened)
 
 
-def _merged(document: _Fields, changes: _Fields, shortened: list[str], within: str = "") -> _Fields:
-    """Return a table with the changes of the quick form, which are added to `shortened`. Tables are merged."""
+def _merge(document: _Fields, changes: _Fields, shortened: list[str], within: str = "") -> _Fields:
+    """Return a table with the changes of the quick form, each of which is added to `shortened`."""
     merged = dict(document)
     for key, value in changes.items():
         was = merged.get(key, {} if isinstance(value, dict) else "not written")
         if isinstance(value, dict) and isinstance(was, dict):
-            merged[key] = _merged(was, value, shortened, f"{within}{key}.")
+            merged[key] = _merge(was, value, shortened, f"{within}{key}.")
         elif value != was:
             shortened.append(f"{within}{key}: {was} → {value}")
             merged[key] = value
     return merged
 
 
-def _claims_about_others(full: Plan, quick: Plan) -> Collection[str]:
-    """Return the claims whose arms have another link or concurrency in the quick form than in the full one.
-
-    Their texts may name these. A claim about a sweep is about whichever points it has.
-    """
-
-    def conditions(plan: Plan, claim: Claim) -> list[object]:
-        arms = {arm.name: (arm.link, plan.workloads[arm.workload].concurrency) for arm in plan.arms}
-        return [arms.get(getattr(claim, key)) for key in "abcd"]
-
-    claims = zip(full.claims, quick.claims, strict=True)
-    return [one.name for one, other in claims if conditions(full, one) != conditions(quick, other)]
+def _claim_conditions(experiment: Experiment) -> dict[str, list[object]]:
+    """Return the link and the concurrency of the arms that each claim names, not those of a sweep."""
+    plan = make_plan(experiment)
+    arms = {arm.name: (arm.link, plan.workloads[arm.workload].concurrency) for arm in plan.arms}
+    return {claim.name: [arms.get(getattr(claim, key)) for key in "abcd"] for claim in plan.claims}
 
 
-def _experiment(path: Path, document: _Fields) -> Experiment:
-    """Return a document as an experiment, whose relative paths start at the folder of its file. Raises LabError."""
-    try:
-        tables = validated(FileTables.model_validate, document, _KEYS)
-        _check_units(document)
-        workloads = {name: _workload(name, tables.common, own) for name, own in tables.workloads.items()}
-        rest = {key: value for key, value in document.items() if key not in FileTables.model_fields}
-        whole = {"name": path.stem, **rest, "workloads": workloads}
-        return _anchored(validated(Experiment.model_validate, whole, _KEYS), path.parent)
-    except FieldError as error:
-        if error.key == ("name",) and "name" not in document:
-            message = 'the file names the experiment; rename it, or write name = "..." in it'
-            raise LabError(f"{path}: {error.message}: {message}") from error
-        raise LabError(f"{path}: {error}") from error
+def _make_experiment(path: Path, document: _Fields) -> Experiment:
+    if "name" not in document and not re.fullmatch(NAME, path.stem):
+        raise FieldError([], 'an experiment is named after its file; rename it, or write name = "..." in it')
+    if "shortened" in document:
+        raise FieldError(["shortened"], "unknown key")
+    tables = validate(FileTables.model_validate, document)
+    _check_units(document)
+    workloads = {name: _make_workload(name, tables.common, own) for name, own in tables.workloads.items()}
+    rest = {key: value for key, value in document.items() if key not in FileTables.model_fields}
+    whole = {"name": path.stem, **rest, "workloads": workloads}
+    experiment = validate(lambda tables: Experiment.model_validate(tables, extra="forbid"), whole, _KEYS)
+    return _with_absolute_paths(experiment, path.parent)
 
 
 def _check_units(table: _Fields, key: FieldKey = ()) -> None:
-    """Raise FieldError for a time without a unit in a table and its tables."""
+    """Raise FieldError for a time without a unit in a table, or in a table within it."""
     for name, value in table.items():
         if isinstance(value, dict) and name not in {"headers", "settings"}:
             _check_units(value, (*key, name))
         elif name in _TIMES:
             for text in map(text_of, value if isinstance(value, list) else [value]):
                 times = [part.partition(":")[0] for part in text.split(",")] if name == "stages" else [text]
-                if bare := next(filter(None, map(time_without_unit, times)), None):
+                if bare := next(filter(None, map(find_time_without_unit, times)), None):
                     raise FieldError((*key, name), f"{bare} has no unit; write {bare}ms or {bare}s")
 
 
-def _workload(name: str, common: _Fields, table: _Fields) -> WorkloadTable:
-    """Return a workload, with every value of its axes checked. Raises FieldError at the place in the file."""
-    fields = common | table
-    link = {field: fields[field] for field in LINK_PARTS if field in fields}
-    own = {field: value for field, value in fields.items() if field not in link}
+def _make_workload(name: str, common: _Fields, table: _Fields) -> WorkloadTable:
+    """Return a workload with every value of its axes checked. Raise FieldError at its place in the file."""
+    own = common | table
+    link = {part: own.pop(part) for part in LINK_PARTS if part in own}
     axes = {field: value for field, value in own.items() if isinstance(value, list)}
     try:
         for field, values in axes.items():
-            if field in _NO_AXIS:
-                raise FieldError([field], "it can't be an axis; write one value")
             try:
-                each_once(values)
+                check_axis(values)
             except ValueError as error:
                 raise FieldError([field], str(error)) from error
-
-        def with_first(fields: _Fields) -> WorkloadTable:
-            return validated(lambda first: WorkloadTable.model_validate({"first": first}), fields, _KEYS)
-
+            if field in _NO_AXIS:
+                raise FieldError([field], "it cannot be an axis; write one value")
         first = own | {field: values[0] for field, values in axes.items()}
-        for field, values in axes.items():
-            for value in values:
-                with_first({**first, field: value})
-        return validated(WorkloadTable.model_validate, {"first": with_first(first).first, "axes": axes, **link})
+        points = [first, *(first | {field: value} for field, values in axes.items() for value in values)]
+        checked = [validate(lambda first: WorkloadTable(first=first), point, _KEYS).first for point in points]
+        return validate(WorkloadTable.model_validate, {"first": checked[0], "axes": axes, **link})
     except FieldError as error:
         shared = set(error.key[:1]) & (common.keys() - table.keys())
         raise error.within(*(["common"] if shared else ["workloads", name])) from error
 
 
-def _anchored(experiment: Experiment, folder: Path) -> Experiment:
-    """Return the experiment with absolute paths. Trials run in folders of their own."""
+def _with_absolute_paths(experiment: Experiment, folder: Path) -> Experiment:
+    """Return the experiment with absolute paths, because trials run in other folders."""
 
-    def strategy(name: str) -> str:
-        if ".py:" not in name:
-            return name
-        plain, mark, settings = name.partition("?")
-        parts = (str(folder / part) if file_of(part) else part for part in pair_of(plain) if part)
+    def resolve(strategy: str, *key: str) -> str:
+        plain, mark, settings = strategy.partition("?")
+        parts = [str(folder / part) if file_of(part) else part for part in split_pair(plain) if part]
+        if missing := next((file for file in filter(None, map(file_of, parts)) if not file.is_file()), None):
+            raise FieldError(key, f"there is no file {missing}; write its path from the folder of this file")
         return "@".join(parts) + mark + settings
 
-    def workload(table: WorkloadTable) -> WorkloadTable:
-        if table.first.replay is None:
-            return table
-        first = replace(table.first, replay=str((folder / table.first.replay).resolve()))
-        return table.model_copy(update={"first": first})
-
-    def environment(spec: EnvironmentSpec) -> EnvironmentSpec:
+    arms, workloads, environments = {}, dict(experiment.workloads), {}
+    for name, arm in experiment.arms.items():
+        arms[name] = arm.model_copy(update={"strategy": resolve(arm.strategy, "arms", name, "strategy")})
+    for name, table in experiment.workloads.items():
+        if table.first.replay is not None:
+            replay = str((folder / table.first.replay).resolve())
+            workloads[name] = table.model_copy(update={"first": replace(table.first, replay=replay)})
+    for name, spec in experiment.environments.items():
         found = None if spec.folder is None else str(folder.absolute() / Path(spec.folder).expanduser())
         requirements = [
             str((folder / Path(one).expanduser()).resolve()) if one.startswith((".", "/", "~")) else one
             for one in spec.requirements
         ]
-        return spec.model_copy(update={"folder": found, "requirements": requirements})
-
-    arms = {name: arm.model_copy(update={"strategy": strategy(arm.strategy)}) for name, arm in experiment.arms.items()}
-    return experiment.model_copy(
-        update={
-            "strategies": list(map(strategy, experiment.strategies)),
-            "arms": arms,
-            "workloads": {name: workload(table) for name, table in experiment.workloads.items()},
-            "environments": {name: environment(spec) for name, spec in experiment.environments.items()},
-        }
-    )
+        environments[name] = spec.model_copy(update={"folder": found, "requirements": requirements})
+    strategies = [resolve(name, "strategies") for name in experiment.strategies]
+    changes = {"strategies": strategies, "arms": arms, "workloads": workloads, "environments": environments}
+    return experiment.model_copy(update=changes)
 
 
 def articles() -> dict[str, list[str]]:
-    """Return the bundled experiments with a published source that have a strategy in an arm, by strategy.
+    """Return the names of the bundled experiments that reproduce a publication, by the strategies in their arms.
 
-    Settings and control arms do not count: the lab added these arms.
+    Control arms and settings do not count: the lab added them.
     """
     found: dict[str, list[str]] = {}
     for name, path in bundled().items():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -13,9 +13,8 @@ from clientlab.conformance.server import counting_server
 from clientlab.results.store import Store
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a command answered."""
+class Said(NamedTuple):
+    """The result of a command."""
 
     code: int
     out: str
@@ -24,7 +23,7 @@ class Said:
 
 @pytest.fixture
 def clientlab(capsys, monkeypatch, tmp_path):
-    """Call the command line in a folder of its own."""
+    """Call the command line in an empty folder."""
     monkeypatch.chdir(tmp_path)
     ending = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
     before = [signal.getsignal(number) for number in ending]

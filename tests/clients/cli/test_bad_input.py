@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import socket
 import sys
+from importlib.util import find_spec
 
 import pytest
 
+from clientlab import strategies
 from clientlab.conformance.server import counting_server
-from clientlab.results.target import Target
+from clientlab.experiments.file import bundled
+from clientlab.results.plan import Target
 from clients.documents import a_run, a_trial
 from tls_servers import Authority
 
@@ -25,72 +28,59 @@ def refused(said, *names: str) -> None:
 RUN = ("run", "-t", "http.client")
 HERE = "http://127.0.0.1:1/"
 WRONG_WORDS = [
-    # strategies and experiments
     (("run",), ["-t"]),
     (("run", "-t", "reqests-sesion"), ["'reqests-sesion'", "requests-session"]),
-    (("run", "-t", "aiohttp@threads"), ["'aiohttp@threads'"]),
     (("run", "dmeo"), ["'dmeo'", "demo"]),
     ((*RUN, "--ruonds", "3"), ["'--ruonds'", "--rounds"]),
-    # the load
     ((*RUN, "-n", "0"), ["-n 0"]),
     (("run", "-t", "aiohttp@workers", "-c", "90000000", "-n", "90000000"), ["aiohttp@workers", "-c"]),
-    ((*RUN, "-d", "10x"), ["'-d'", "'10x'"]),
+    ((*RUN, "--delay", "300"), ["'--delay'", "300ms or 300s"]),
+    ((*RUN, "--rate", "0s:5/s,20:9/s"), ["'--rate'", "20ms or 20s"]),
     ((*RUN, "-n", "5", "-d", "1s"), ["-n", "-d"]),
     (("run", "-t", "aiohttp@gather", "-d", "1s"), ["-d 1", "'aiohttp@gather'"]),
-    ((*RUN, "--rate", "fast"), ["'--rate'", "'fast'"]),
     ((*RUN, "--shards", "2"), ["--shards 2", "'http.client'"]),
-    ((*RUN, "--find-max", "p98<1s"), ["'--find-max'", "'p98'"]),
-    # the request
+    ((*RUN, "--find-max", "p98<1s"), ["--find-max", "'p98'"]),
     ((*RUN, "--path", "todos"), ["--path 'todos'"]),
     ((*RUN, "--header", "nonsense"), ["'--header'", "'nonsense'"]),
     ((*RUN, "--body", "@none.json"), ["'--body'", "@none.json"]),
-    ((*RUN, "--replay", "none.jsonl"), ["--replay", "none.jsonl"]),
-    # servers
-    ((*RUN, "--upstream", "fask"), ["'fask'", "flask"]),
-    ((*RUN, "--delay", "uniform:2s"), ["'--delay'", "'uniform:2s'"]),
     ((*RUN, "--cluster", "here"), ["--cluster here"]),
     ((*RUN, "--cluster", "tcp://127.0.0.1:1", "--keep-samples"), ["--keep-samples", "--cluster"]),
     ((*RUN, "--url", "127.0.0.1:8000"), ["--url '127.0.0.1:8000'"]),
     ((*RUN, "--url", HERE, "--delay", "1s"), ["--url", "--delay"]),
     ((*RUN, "--ca-file", "ca.pem", "--url", "https://127.0.0.1:1/"), ["--ca-file", "ca.pem"]),
-    (("run", "-t", "pycurl-h2"), ["'pycurl-h2'", "direct"]),
-    ((*RUN, "--rtt", "20s"), ["'--rtt'"]),
     (("run", "keepalive", "--rtt", "1ms,2ms"), ["'keepalive'"]),
-    # environments
     ((*RUN, "--env", "old"), ["'old'"]),
-    # rounds, limits and results
     ((*RUN, "--rounds", "0"), ["--rounds", "got 0"]),
     ((*RUN, "-d", "2s", "--budget", "1s"), ["--budget 1"]),
     ((*RUN, "--fail-on", "p98 > 1s"), ["--fail-on", "'p98'"]),
     ((*RUN, "--fail-on", "http.cleint: p99 > 1s"), ["'http.cleint'", "http.client"]),
     ((*RUN, "--name", "../x"), ["--name '../x'"]),
     ((*RUN, "--chart", "x.jpg"), ["x.jpg"]),
-    # other subcommands
     (("conform", "pycurl?pool=3"), ["'pycurl?pool=3'", "'pool'"]),
-    (("report",), ["RUN"]),
-    (("report", "nothing"), ["'nothing'"]),
     (("compare", "last"), ["compare"]),
     (("compare", "a", "b", "--json", "--markdown"), ["--markdown", "--json"]),
     (("runs", "rm", "last", "--yes"), ["'last'"]),
-    (("list", "nonsense"), ["'nonsense'"]),
-    (("up", "--flask-port", "99999"), ["'--flask-port'"]),
     (("nonsense",), ["'nonsense'"]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "names"), WRONG_WORDS, ids=[" ".join(words)[:60] for words, _ in WRONG_WORDS])
-def test_wrong_words_are_refused_in_one_line(words, names, clientlab, results):
+def test_bad_arguments_are_refused_in_one_line(words, names, clientlab, results):
     refused(clientlab(*words), *names)
     assert not results.folder.exists()
 
 
 @pytest.mark.real
-def test_a_server_whose_certificate_is_not_trusted_is_refused(clientlab, tmp_path):
+def test_a_server_whose_certificate_is_not_trusted_is_refused(clientlab, results, tmp_path):
     (tmp_path / "none.pem").write_text("nothing\n")
     with counting_server(tls=[Authority(tmp_path / "tls").context("127.0.0.1")]) as server:
-        refused(clientlab(*RUN, "--url", server.url), "certificate verify failed", "--ca-file")
-        refused(clientlab(*RUN, "--url", server.url, "--ca-file", "none.pem"), "--ca-file", "none.pem")
-    assert server.seen == []
+        words = ("run", "-t", "urllib3", "-t", "pycurl", "-n", 5, "--rounds", 1, "--url", server.url)
+        refused(clientlab(*words), "certificate verify failed", "--ca-file")
+        refused(clientlab(*words, "--ca-file", "none.pem"), "--ca-file", "none.pem")
+        assert server.seen == []
+        assert clientlab(*words, "--ca-file", "tls/ca.pem").code == 0
+    assert [(trial.figures.requests, trial.figures.errors) for trial in results.read("last").trials] == [(5, {})] * 2
+    assert len(server.seen) == 1 + 2 * (10 + 5)  # the probe, and in each trial ten requests to warm up
 
 
 MINE = 'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\n'
@@ -105,38 +95,30 @@ MINE = 'question = "?"\nstrategies = ["http.client"]\n[workloads.w]\n'
         (f"{MINE}rtt = ['1ms', '2ms']", ["--rtt", "1ms"], ["--rtt"]),
     ],
 )
-def test_a_mistake_is_named_where_it_was_made(text, options, names, clientlab, tmp_path):
+def test_an_error_names_the_option_or_the_file_that_caused_it(text, options, names, clientlab, tmp_path):
     (tmp_path / "mine.toml").write_text(text)
     refused(clientlab("run", "mine.toml", *options), *names)
 
 
-def test_a_run_file_does_not_permit_load_to_the_internet(clientlab, results, monkeypatch):
+def test_a_run_file_permits_neither_load_to_the_internet_nor_another_machine(clientlab, results, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: 1)  # nothing leaves this machine
-    target = Target.external("http://93.184.215.14/", None)
-    run = a_run(a_trial("http.client", upstream="93.184.215.14"))
-    run = run.model_copy(update={"status": "incomplete", "target": target})
+    run = a_run(a_trial("http.client", upstream="93.184.215.14")).model_copy(update={"status": "incomplete"})
     results.claim(run.run)
     results.save(run)
+    refused(clientlab("run", "--resume", "last", "--cluster", "tcp://127.0.0.1:1"), "--cluster tcp://127.0.0.1:1")
+    results.save(run.model_copy(update={"target": Target(testbed="external", url="http://93.184.215.14/")}))
     refused(clientlab("run", "--resume", "last"), "93.184.215.14", "CLIENTLAB_PUBLIC=1")
     monkeypatch.setenv("CLIENTLAB_PUBLIC", "1")
     refused(clientlab("run", "--resume", "last"), "nothing listens at 93.184.215.14:80")
 
 
-def test_a_run_of_this_machine_does_not_go_on_on_a_cluster(clientlab, results):
-    run = a_run(a_trial(), rounds=2)
-    results.claim(run.run)
-    results.save(run.model_copy(update={"status": "incomplete"}))
-    address = "tcp://127.0.0.1:1"
-    refused(clientlab("run", "--resume", run.run, "--cluster", address), f"--cluster {address}")
-
-
-def test_a_run_of_more_than_half_an_hour_needs_a_yes_at_a_terminal(clientlab, results, monkeypatch):
-    """The question shows the delay with its unit: `--delay 20` may have meant 20 ms."""
+def test_a_run_longer_than_half_an_hour_asks_first_at_a_terminal(clientlab, results, monkeypatch):
+    """The question shows the load, so that a mistyped delay is noticed."""
     keyboard = io.StringIO("n\n")
     monkeypatch.setattr(keyboard, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stdin", keyboard)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    said = clientlab("run", "-t", "http.client", "-n", "100", "--delay", "20", "--rounds", "1")
+    said = clientlab("run", "-t", "http.client", "-n", "100", "--delay", "20s", "--rounds", "1")
     assert (said.code, said.out) == (2, "")
     assert "delay 20s" in said.err
     assert " min" in said.err
@@ -145,7 +127,7 @@ def test_a_run_of_more_than_half_an_hour_needs_a_yes_at_a_terminal(clientlab, re
 
 @pytest.fixture
 def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
-    """Two runs of two rounds, of unlike workloads, and one of a run in another format."""
+    """Two runs of two rounds with different workloads, and a run in another format."""
     for name, route in (("a", "direct"), ("b", "proxy")):
         run = a_run(*(a_trial("urllib3", number, route=route) for number in (1, 2)), name=name)
         results.claim(name)
@@ -167,5 +149,17 @@ def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test'
         (("report", "a", "--csv", "-", "--markdown", "-"), ["--csv", "--markdown"]),
     ],
 )
-def test_runs_that_can_not_be_compared_or_reported_are_refused(words, names, clientlab):
+def test_runs_that_cannot_be_compared_or_reported_are_refused(words, names, clientlab):
     refused(clientlab(*words), *names)
+
+
+def test_an_experiment_is_refused_if_the_machine_can_run_none_of_its_arms(clientlab, monkeypatch, tmp_path):
+    """An experiment of the user's own is also refused if it can run only some of them."""
+    monkeypatch.setattr(strategies, "which", lambda _: None)
+    text = bundled()["frameworks"].read_text(encoding="utf-8").replace("instead =", "# instead =")
+    (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+    refused(clientlab("run", "mine.toml"), "strategy 'ab'")
+    missing = {"requests", "httpx"}
+    monkeypatch.setattr(strategies, "find_spec", lambda name: None if name in missing else find_spec(name))
+    refused(clientlab("run", "keepalive"), "'keepalive'", *missing)
+    assert not (tmp_path / "results").exists()

@@ -8,13 +8,12 @@ from textwrap import dedent
 
 import pytest
 
+from clientlab import strategies
 from clientlab.conformance.server import counting_server
 from clientlab.experiments.file import read_experiment
 from clientlab.results.document import Run
-from clientlab.results.plan import EnvironmentSpec
+from clientlab.results.plan import EnvironmentSpec, Target
 from clientlab.results.store import Store
-from clientlab.results.target import Target
-from clientlab.strategies import plugins
 from clients.documents import a_run, a_trial
 
 CODE = """
@@ -37,16 +36,17 @@ def marks(tmp_path, monkeypatch):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-package\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[clientlab.strategies]\nof-package = a_package:X\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(plugins, "ADMITTED", {})
+    monkeypatch.setattr(strategies, "ADMITTED", {})
     yield lambda: sorted(path.stem for path in tmp_path.glob("*.mark"))
     sys.modules.pop("a_package", None)
 
 
 def keep(run: Run, url: str = "http://127.0.0.1:9/") -> None:
-    """Store an unfinished run against a server of one's own."""
+    """Store an unfinished run against the user's own server."""
     store = Store(Path("results"))
     store.claim(run.run)
-    store.save(run.model_copy(update={"status": "incomplete", "target": Target.external(url, None)}))
+    target = Target(testbed="external", url=url)
+    store.save(run.model_copy(update={"status": "incomplete", "target": target}))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,7 +78,7 @@ def test_a_resumed_run_needs_its_environment_on_the_command_line(marks, clientla
 
 @pytest.mark.real
 def test_an_experiments_file_may_name_code_and_its_run_is_resumed_with_the_code_named_again(marks, clientlab):
-    """To run the file is to agree to it."""
+    """Running a file means consent to the code that it names."""
     table = 'question = "?"\nstrategies = ["mine.py:X"]\nrounds = 1\n[workloads.small]\nrequests = 2\n'
     Path("mine.toml").write_text(table)
     with counting_server() as server:
@@ -93,10 +93,13 @@ def test_an_experiments_file_may_name_code_and_its_run_is_resumed_with_the_code_
 
 def test_an_experiments_file_names_code_relative_to_its_own_folder(tmp_path):
     path = tmp_path / "mine.toml"
+    (tmp_path / "sub").mkdir()
+    for name in ("mine.py", "sub/mine.py"):
+        (tmp_path / name).touch()
     path.write_text(
         'question = "?"\nstrategies = ["mine.py:X", "urllib3"]\n[workloads.small]\n'
         '[arms.a]\nstrategy = "requests-session@sub/mine.py:Runs?size=2"\n'
     )
-    found = read_experiment(path).experiment
+    found = read_experiment(path)
     assert found.strategies == [f"{tmp_path}/mine.py:X", "urllib3"]
     assert found.arms["a"].strategy == f"requests-session@{tmp_path}/sub/mine.py:Runs?size=2"

@@ -1,26 +1,29 @@
-"""Environments as arms: the same strategies in several virtual environments, and environments that cannot be used."""
+"""Environments: strategies in several of them, those that uv builds, and those that cannot be used."""
 
 from __future__ import annotations
 
 import shutil
+import sys
 import venv
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
-CHECK, TRIAL = "clientlab.running.environment_check", "clientlab.measuring.trial_process"
+pytestmark = pytest.mark.real
+
+CHECK, TRIAL = "clientlab.running.environment_check", "clientlab.trial.process"
 
 
 def make(folder: Path) -> Path:
-    """A virtual environment without any package, and its folder of packages."""
+    """Make a virtual environment without packages, and return its folder of packages."""
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     return packages
 
 
 def add_urllib3(packages: Path, version: str) -> None:
-    """Install this Python's urllib3 as another version, which notes the module of each process that imports it."""
+    """Install this Python's urllib3 as another version that records the module of each process that imports it."""
     source = Path(str(distribution("urllib3").locate_file("urllib3")))
     shutil.copytree(source, packages / "urllib3", ignore=shutil.ignore_patterns("__pycache__"))
     (packages / "urllib3" / "_version.py").write_text(f"__version__ = version = {version!r}\n")
@@ -34,17 +37,16 @@ def add_urllib3(packages: Path, version: str) -> None:
 
 @pytest.fixture
 def old_and_new(tmp_path):
-    """Two environments that differ in the version of urllib3, which is all that they have."""
+    """Two environments that hold nothing but different versions of urllib3."""
     for name, version in (("old", "1.98.0"), ("new", "1.99.0")):
         add_urllib3(make(tmp_path / "environments" / name), version)
     return [f"--env={name}={tmp_path / 'environments' / name}" for name in ("old", "new")]
 
 
-@pytest.mark.real
 def test_a_strategy_is_compared_in_two_environments(old_and_new, clientlab, server, results, tmp_path, monkeypatch):
-    """In one run, paired by round. Trials run there, with none of the lab's libraries, and versions are in the file.
+    """The trials run without the lab's libraries, and the versions are in the run file.
 
-    What the user has on PYTHONPATH or in the current folder, as in a clone of a library, is in no environment.
+    Environments contain nothing from PYTHONPATH or the current folder, which may be a clone of a library.
     """
     for folder in ("urllib3", "shadow/urllib3"):
         (tmp_path / folder).mkdir(parents=True)
@@ -56,7 +58,7 @@ def test_a_strategy_is_compared_in_two_environments(old_and_new, clientlab, serv
     run = results.read("last")
     names = ["urllib3@threads in old", "urllib3@threads in new"]
     assert [arm.name for arm in run.experiment.arms] == names
-    assert {trial.arm: (trial.environment, trial.status) for trial in run.trials} == {
+    assert {trial.planned.arm: (trial.planned.environment, trial.status) for trial in run.trials} == {
         names[0]: ("old", "done"), names[1]: ("new", "done"),
     }  # fmt: skip
     packages = [path.parent for path in (tmp_path / "environments").glob("*/lib/*/site-packages/imported")]
@@ -70,24 +72,56 @@ def test_a_strategy_is_compared_in_two_environments(old_and_new, clientlab, serv
     assert "urllib3 1.99.0" in said.out
 
 
-def broken(folder: Path, kind: str) -> list[str]:
-    make(folder / "env")
-    if kind == "old Python":
-        python = folder / "env" / "bin" / "python"
-        python.unlink()
-        python.write_text("#!/bin/sh\necho '[3, 8, 18]'\n")
-        python.chmod(0o755)
-    return [f"--env=one={folder / ('none' if kind == 'no path' else 'env')}"]
-
-
-@pytest.mark.real
-@pytest.mark.parametrize(
-    ("kind", "name"), [("no path", "none"), ("old Python", "3.8.18"), ("no library", "strategy 'urllib3'")]
-)
-def test_an_environment_that_cannot_be_used_is_refused_in_a_line(kind, name, clientlab, server, tmp_path):
-    said = clientlab("run", "-t", "urllib3", "--url", server.url, *broken(tmp_path, kind))
+@pytest.mark.parametrize(("folder", "name"), [("none", "none"), ("old", "3.8.18"), ("env", "strategy 'urllib3'")])
+def test_an_environment_that_cannot_be_used_is_refused_in_one_line(folder, name, clientlab, server, tmp_path):
+    make(tmp_path / "env")
+    python = make(tmp_path / "old").parents[2] / "bin" / "python"
+    python.unlink()
+    python.write_text("#!/bin/sh\necho '[3, 8, 18]'\n")
+    python.chmod(0o755)
+    said = clientlab("run", "-t", "urllib3", "--url", server.url, f"--env=one={tmp_path / folder}")
     assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
     assert said.err.startswith("clientlab: environment 'one': ")
     assert name in said.err
     assert not (tmp_path / "results").exists()
-    assert len([seen for seen in server.seen if seen.target == "/"]) <= 1  # the probe of --url
+
+
+EXPERIMENT = """
+question = "Which?"
+strategies = ["http.client"]
+[workloads.w]
+requests = 3
+[arms.pinned]
+strategy = "http.client@threads"
+environment = "old"
+[environments.old]
+{}
+"""
+
+
+def test_an_environment_that_cannot_be_built_is_refused_in_a_line(clientlab, server, monkeypatch, tmp_path):
+    """Exit code 2, and the next run does not use what is left of it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    Path("mine.toml").write_text(EXPERIMENT.format('requirements = ["no-such-library-of-the-lab==9"]'))
+    for _ in range(2):
+        said = clientlab("run", "mine.toml", "--url", server.url)
+        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+        assert said.err.startswith("clientlab: environment 'old': ")
+    assert not Path("results").exists()
+
+
+def test_an_environment_is_built_once_and_measured(clientlab, server, results, monkeypatch, tmp_path):
+    """Without requirements, it has the standard library. The run file does not have the name of the user."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    Path("mine.toml").write_text(EXPERIMENT.format(f'python = "{python}"'))
+    for _ in range(2):
+        said = clientlab("run", "mine.toml", "--rounds", 1, "--url", server.url)
+        assert said.code == 0, said.err
+        held = results.read("last").surroundings.environments["old"]
+        assert held.packages == {}
+        (made,) = (tmp_path / "cache" / "clientlab" / "environments").glob("*/clientlab-complete")
+        assert held.folder == f"~/{made.parent.relative_to(tmp_path)}"
+        assert all(str(tmp_path) not in path.read_text() for path in Path("results").glob("*/run.json"))

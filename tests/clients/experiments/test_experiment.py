@@ -1,31 +1,23 @@
-"""Experiments: bundled ones, files of one's own, and what can't be."""
+"""Experiments, bundled and in files, with the values of a request, and on machines that lack something."""
 
 from __future__ import annotations
 
-import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
+from clientlab import strategies
+from clientlab.cli.run import run
 from clientlab.errors import LabError
-from clientlab.experiments.checks import check_plan
-from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments import checks
 from clientlab.experiments.file import bundled, read_experiment, read_plan
-from clientlab.experiments.overrides import Overrides, overridden
 from clientlab.experiments.planning import make_plan
+from clientlab.experiments.request import RunRequest, override
 from clientlab.results.plan import Plan
-from clientlab.strategies import availability
-from clientlab.upstreams import find as find_upstream
-from clientlab.workload.link import Link
-from clientlab.workload.workload import Workload
+from clientlab.settings import find_upstream
+from clientlab.workload.values import Link, Stages
 from clients.plans import checked_plan
-
-SMALLEST = 'question = "Which?"\nstrategies = ["urllib3"]\n[workloads.w]\n'
-
-
-def experiment(workloads: dict[str, Workload] | None = None, **changes) -> Experiment:
-    tables = {name: WorkloadTable(first=workload) for name, workload in (workloads or {"w": Workload()}).items()}
-    return Experiment(**{"name": "mine", "question": "?", "strategies": ["urllib3"], "workloads": tables} | changes)
 
 
 @pytest.mark.parametrize("name", bundled())
@@ -38,66 +30,16 @@ def test_every_bundled_experiment_can_be_run(name, quick):
 
 
 def test_a_file_needs_little_and_the_rest_has_defaults(mine):
-    found = read_experiment(mine(SMALLEST)).experiment
-    assert found == experiment(question="Which?")
+    found = read_experiment(mine('question = "Which?"\nstrategies = ["urllib3"]\n[workloads.w]\n'))
     assert (found.upstreams, found.routes, found.rounds, found.seed) == (["aiohttp"], ["direct"], 3, None)
     assert found.workloads["w"].first.requests == 1000
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"strategies": ["urlib3"]}, "'urlib3'"),
-        ({"strategies": ["aiohttp@threads"]}, "asyncio and threads"),
-        ({"strategies": ["ab"], "workloads": {"w": Workload(rate=9)}}, "rate: .*'ab'"),
-        ({"routes": ["proxy", "proxy"]}, "'proxy' is given twice"),
-        ({"routes": ["proxy-tls", "proxy"], "strategies": ["urllib3", "pycurl-h2@threads"]}, "HTTP/2"),
-    ],
-)
-def test_an_experiment_that_cannot_be_done_is_refused_before_anything_starts(changes, says, monkeypatch):
-    monkeypatch.setattr(availability, "which", lambda name: f"/usr/bin/{name}")
-    with pytest.raises(LabError, match=says):
-        check_plan(make_plan(experiment(**changes)), experiment(**changes))
-
-
-CLAIMED = """
-question = "Which?"
-strategies = ["urllib3", "pycurl", "requests"]
-[workloads.w]
-{}
-[arms.more]
-strategy = "requests-session"
-workload = "other"
-[workloads.other]
-requests = 7
-[claims.x]
-text = "It is so"
-{}
-"""
-
-
-@pytest.mark.parametrize(
-    ("workload", "claim", "key"),
-    [
-        ("duration = '1s'", 'kind = "less"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claim 'x'"),
-        ("", 'kind = "less"\nfigure = "elapsed"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claims.x.figure"),
-        ("", 'kind = "less"\nfigure = "p98"\na = "urllib3 (w)"\nb = "pycurl (w)"', "claims.x.figure"),
-        ("", 'kind = "less"\na = "requests (w)"\nb = "more"', "claims.x.figure"),
-        ("requests = [5, 6, 8]", 'kind = "optimum"\nsweep = "urllib3 (w)"', "claims.x.figure"),
-        ("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "more"\nd = "urllib3 (other)"', "claims.x.d"),
-    ],
-)  # fmt: skip
-def test_a_claim_that_no_run_can_settle_is_refused(workload, claim, key, mine):
-    with pytest.raises(LabError, match=key) as caught:
-        read_plan(mine(CLAIMED.format(workload, claim)))
-    assert re.match(r".*mine.toml: claims", str(caught.value))
-
-
-def test_what_is_not_installed_is_replaced_where_the_experiment_says_by_what(monkeypatch):
+def test_an_experiment_may_name_replacements_for_missing_strategies(monkeypatch):
     instead = {"ab": "pycurl@multi", "ab?keepalive=false": "pycurl@multi?forbid_reuse=true"}
-    monkeypatch.setattr(availability, "which", lambda _: "/usr/bin/ab")
+    monkeypatch.setattr(strategies, "which", lambda _: "/usr/bin/ab")
     assert checked_plan(bundled()["frameworks"]).replaced == {}
-    monkeypatch.setattr(availability, "which", lambda _: None)
+    monkeypatch.setattr(strategies, "which", lambda _: None)
     plan = checked_plan(bundled()["frameworks"])
     assert {arm.strategy for arm in plan.arms if arm.group == "planets"} == set(instead.values())
     assert plan.replaced == instead
@@ -105,11 +47,11 @@ def test_what_is_not_installed_is_replaced_where_the_experiment_says_by_what(mon
 
 def test_a_baseline_and_a_sweep_that_the_machine_cannot_run_leave_a_valid_plan(monkeypatch):
     full = read_plan(bundled()["keepalive"])
-    monkeypatch.setattr(availability, "find_spec", lambda name: None if name == "requests" else find_spec(name))
+    monkeypatch.setattr(strategies, "find_spec", lambda name: None if name == "requests" else find_spec(name))
     plan = checked_plan(bundled()["keepalive"])
     assert [arm.name for arm in plan.arms] == ["httpx-client", "httpx-client-behind-link"]
     assert (full.baseline, plan.baseline, plan.claims) == ("per-request", None, full.claims)
-    monkeypatch.setattr(availability, "find_spec", lambda name: None if name == "aiohttp" else find_spec(name))
+    monkeypatch.setattr(strategies, "find_spec", lambda name: None if name == "aiohttp" else find_spec(name))
     plan = checked_plan(bundled()["semaphore"])
     (sweep,) = (claim.arms for claim in plan.claims if claim.kind == "optimum")
     assert plan.unavailable_arms.keys() >= set(sweep)
@@ -125,15 +67,17 @@ def test_a_baseline_and_a_sweep_that_the_machine_cannot_run_leave_a_valid_plan(m
         ({"routes": ("proxy",)}, {"requests", "requests-session", "pycurl", "aiohttp@workers"}),
     ],
 )
-def test_what_is_given_takes_the_place_of_the_arms_of_the_demo(given, arms):
-    """No claim is about them, so nothing is lost."""
-    demo = read_experiment(bundled()["demo"]).experiment
-    assert {arm.name for arm in make_plan(overridden(demo, Overrides(**given))).arms} == arms
+def test_given_strategies_and_routes_replace_the_arms_of_the_demo(given, arms):
+    """No claim is about these arms."""
+    demo = read_experiment(bundled()["demo"])
+    assert {arm.name for arm in make_plan(override(demo, RunRequest(**given))).arms} == arms
 
 
 def test_options_win_over_the_experiment_and_the_plan_says_what_was_changed(mine):
     text = 'question = "?"\nstrategies = ["urllib3"]\nrounds = 5\n[workloads.a]\nduration = "60s"\n[workloads.b]\n'
-    plan = checked_plan(mine(text + "requests = 7\n"), strategies=("http.client",), rounds=1, workload={"requests": 3})
+    plan = checked_plan(
+        mine(text + "requests = 7\n"), strategies=("http.client",), settings={"rounds": 1}, workload={"requests": 3}
+    )
     assert (plan.rounds, {arm.strategy for arm in plan.arms}) == (1, {"http.client"})
     assert {name: (w.requests, w.duration) for name, w in plan.workloads.items()} == {"a": (3, None), "b": (3, None)}
     assert "requests: 7 → 3" in plan.changed
@@ -149,47 +93,40 @@ def test_control_arms_behind_their_own_link_are_left_out_of_a_run_behind_another
 
 
 @pytest.mark.parametrize(
-    ("given", "budget"),
-    [({}, 60.0), ({"rounds": 4}, None), ({"precision": 0.05}, None), ({"rounds": 4, "budget": 90.0}, 90.0)],
+    ("given", "budget"), [({}, 60.0), ({"precision": 0.05}, None), ({"rounds": 4, "budget": 90.0}, 90.0)]
 )
-def test_a_number_of_rounds_takes_the_place_of_the_budget(given, budget):
-    """So does a precision: whoever names one of them wants no other end."""
-    demo = read_experiment(bundled()["demo"]).experiment
-    assert overridden(demo, Overrides(**given)).budget == budget
+def test_a_number_of_rounds_or_a_precision_replaces_the_budget(given, budget):
+    demo = read_experiment(bundled()["demo"])
+    assert override(demo, RunRequest(settings=given)).budget == budget
+
+
+def test_a_precision_limits_the_time_by_the_budget(mine):
+    file = mine('precision = "3%"\nquestion = "?"\nstrategies = ["urllib3"]\n[workloads.w]\n')
+    plan = checked_plan(file, settings={"precision": "3%", "budget": "90s"})
+    assert (plan.precision, plan.time_budget, plan.budget, plan.rounds) == (0.03, 90.0, None, 5)
+
+
+def test_an_arm_that_needs_more_open_files_than_the_hard_limit_is_left_out_of_a_bundled_experiment(mine, monkeypatch):
+    monkeypatch.setattr(checks.resource, "getrlimit", lambda _: (1024, 8000))
+    plan = checked_plan(bundled()["httpx2"])
+    assert {name.rpartition("=")[2] for name in plan.unavailable_arms} == {"16000]"}
+    table = "[workloads.w]\nrequests = 9000\nconcurrency = 7937\n"
+    with pytest.raises(LabError, match=r"8,001 open files are needed, and the hard limit is 8,000"):
+        checked_plan(mine(f'question = "?"\nstrategies = ["aiohttp@workers"]\n{table}'))
 
 
 QUICK = """
 question = "Which?"
-[workloads.w]
-requests = 100
-delay = "10ms"
-[arms.near]
-strategy = "urllib3@threads"
-concurrency = 8
-[arms.near-session]
-strategy = "requests-session@threads"
-concurrency = 8
-[arms.far]
-strategy = "urllib3@threads"
-rtt = "121ms"
-[arms.wide]
-strategy = "aiohttp@workers"
-concurrency = [16, 4000]
-[claims.eight]
-text = "With 8 in flight, urllib3 takes less time"
-kind = "less"
-a = "near"
-b = "near-session"
-[claims.round-trip]
-text = "At 121 ms, a request takes longer"
-kind = "less"
-a = "near"
-b = "far"
-[claims.many]
-text = "4,000 in flight take longer than 16"
-kind = "less"
-a = "wide[first]"
-b = "wide[last]"
+workloads.w = { requests = 100, delay = "10ms" }
+[arms]
+near = { strategy = "urllib3@threads", concurrency = 8 }
+near-session = { strategy = "requests-session@threads", concurrency = 8 }
+far = { strategy = "urllib3@threads", rtt = "121ms" }
+wide = { strategy = "aiohttp@workers", concurrency = [16, 4000] }
+[claims]
+eight = { text = "With 8 in flight, urllib3 takes less time", kind = "less", a = "near", b = "near-session" }
+round-trip = { text = "At 121 ms, a request takes longer", kind = "less", a = "near", b = "far" }
+many = { text = "4,000 in flight take longer than 16", kind = "less", a = "wide[first]", b = "wide[last]" }
 [quick]
 rounds = 1
 """
@@ -205,13 +142,37 @@ rounds = 1
     ],
 )
 def test_a_quick_form_judges_no_claim_about_another_link_or_concurrency(changes, judged, mine):
-    file = read_experiment(mine(QUICK + changes), quick=True)
+    plan = read_plan(mine(QUICK + changes), quick=True)
     left_out = {"eight", "round-trip", "many"} - set(judged)
-    assert [claim.name for claim in file.plan().claims] == judged
-    assert {line.partition(":")[0] for line in file.shortened if "claims." in line} == {f"claims.{o}" for o in left_out}
+    assert [claim.name for claim in plan.claims] == judged
+    assert {line.partition(":")[0] for line in plan.shortened if "claims." in line} == {f"claims.{o}" for o in left_out}
 
 
 def test_the_quick_forms_of_the_articles_judge_every_claim():
-    articles = ("six-strategies", "sessions", "semaphore", "keepalive", "frameworks")
-    plans = [(read_plan(bundled()[name]), read_plan(bundled()[name], quick=True)) for name in articles]
-    assert sum(len(quick.claims) for _, quick in plans) == sum(len(full.claims) for full, _ in plans) == 83
+    for name in ("six-strategies", "sessions", "semaphore", "keepalive", "frameworks"):
+        full, quick = (read_plan(bundled()[name], quick=quick) for quick in (False, True))
+        assert len(quick.claims) == len(full.claims) > 1
+
+
+def test_the_request_has_the_values_that_were_given(monkeypatch, tmp_path):
+    """0 is a value; an option that was not given leaves the experiment's value."""
+
+    def parse(*words: str) -> RunRequest:
+        return RunRequest.from_options(run.make_context("run", list(words)).params, "")
+
+    monkeypatch.delenv("CLIENTLAB_CLUSTER", raising=False)
+    (tmp_path / "body.json").write_text('{"a": 1}')
+    request = parse(
+        "demo", "-t", "aiohttp", "-t", "urllib3", "-n", "0", "-d", "150ms", "--until-precision", "3%", "--quick",
+        "--route", "proxy", "--method", "post", "--header", "X-A: 1", "--header", "X-B:2", "--ca-file", "ca.pem",
+        "--body", f"@{tmp_path / 'body.json'}", "--seed", "0", "--rtt", "1ms,2s", "--rate", "0s:5/s,1s:9/s",
+    )  # fmt: skip
+    assert request == RunRequest(
+        command="", experiment="demo", strategies=("aiohttp", "urllib3"), quick=True, routes=("proxy",),
+        rtt=(0.001, 2.0), ca_file=Path("ca.pem"), settings={"precision": "3%", "seed": 0},
+        workload={
+            "requests": 0, "duration": 0.15, "method": "POST", "headers": {"X-A": "1", "X-B": "2"}, "body": '{"a": 1}',
+            "stages": Stages.parse("0s:5/s,1s:9/s"),
+        },
+    )  # fmt: skip
+    assert parse("--rate", "5/s").workload == {"rate": 5.0}

@@ -1,85 +1,125 @@
-"""Times, numbers and keys of experiment files: one grammar with the command line, and one line for each mistake."""
+"""Mistakes in experiment files: one line that names the file, the key and the value."""
 
 from __future__ import annotations
 
 import pytest
 
+from clientlab import strategies
 from clientlab.errors import LabError
 from clientlab.experiments.file import read_experiment
+from clients.plans import checked_plan
 
 TOP = 'question = "Which?"\nstrategies = ["urllib3"]\n'
 ARM = 'question = "Which?"\n[workloads.w]\n[arms.a]\nstrategy = "urllib3"\n'
+IT = """
+question = "Which?"
+[workloads.w]
+requests = 50
+[arms.it]
+strategy = "aiohttp@semaphore"
+workload = "w"
+"""
+CLAIM = '[claims.so]\ntext = "It is so"\nkind = "less"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "hint"),
-    [
-        (TOP + '[workloads.w]\ndelay = "20"\n', "workloads.w.delay: ", "20ms or 20s"),
-        (TOP + '[workloads.w]\ndelay = ["5ms", "uniform:10ms,30"]\n', "workloads.w.delay: ", "30ms or 30s"),
-        (TOP + "[common]\nduration = 2.0\n[workloads.w]\n", "common.duration: ", "2.0s"),
-        (TOP + '[workloads.w]\nstages = "0s:10/s,20:30/s"\n', "workloads.w.stages: ", "20s"),
-        (ARM + "rtt = [0.05]\n", "arms.a.rtt: ", "0.05s"),
-        ("budget = 60\n" + ARM, "budget: ", "60s"),
-    ],
-)
-def test_a_time_without_a_unit_is_refused_with_its_key(text, place, hint, mine):
-    """`delay = "20"` looks like milliseconds, and would mean 20 s: a run of 18 minutes instead of one second."""
+def claimed(workload: str, claim: str) -> str:
+    arms = 'strategies = ["urllib3", "pycurl", "requests"]\n[arms.more]\nstrategy = "requests-session"\n'
+    workloads = f'workload = "other"\n[workloads.other]\nrequests = 7\n[workloads.w]\n{workload}\n'
+    return f'question = "Which?"\n{arms}{workloads}[claims.x]\ntext = "It is so"\n{claim}\n'
+
+
+UNITS = [  # `delay = "20"` looks like milliseconds, and would mean 20 s
+    (TOP + '[workloads.w]\ndelay = "20"\n', "workloads.w.delay: ", "20ms or 20s"),
+    (TOP + '[workloads.w]\nstages = "0s:10/s,20:30/s"\n', "workloads.w.stages: ", "20s"),
+    (TOP + "[workloads.w]\nrtt = 50\n", "workloads.w.rtt: ", "50ms"),
+    ("budget = 60\n" + ARM, "budget: ", "60s"),
+]
+KEYS = [
+    ("ronuds = 3\n" + TOP + "[workloads.w]\n", "ronuds: ", "unknown key; nearest: rounds"),
+    (TOP + '[common]\ndealy = ["1s"]\n[workloads.w]\n', "common.dealy: ", "unknown key; nearest: delay"),
+    (TOP + "[workloads.w]\nrounds = 3\n", "workloads.w.rounds: ", "unknown key; it belongs to another table"),
+    ("[workloads.w]\n", "question: ", "required"),
+    (TOP, "workloads: ", "there is none"),
+    (IT.replace('"w"', '"v"'), "arms.it.workload: ", "'v'"),
+    (IT + CLAIM + 'a = "it"\n', "claims.so: ", "b"),
+    (IT + CLAIM.replace("less", "optimum") + 'sweep = "it"\n', "claims.so.sweep: ", "'it'"),
+    ('baseline = "no"\n' + IT, "baseline: ", "'no'"),
+    ('shortened = ["rounds: 3 → 1"]\n' + IT, "shortened: ", "unknown key"),
+    (IT + '[source]\ntitle = "x"\nauthors = "x"\ndate = "x"\nlink = "x"\n', "source.link: ", "unknown key"),
+    (IT + '[environments.old]\nfolder = "x"\npyhton = "3.13"\n', "environments.old.pyhton: ", "nearest: python"),
+    (IT + "[quick.workloads.v]\nrequests = 1\n", "quick.workloads.v: ", ""),
+    (IT + "[quick]\n" + CLAIM.replace("claims", "quick.claims") + 'a = "it"\nb = "it"\n', "quick.claims.so: ", ""),
+    (IT + 'environment = "old"\n[environments.old]\n', "environments.old: ", "folder"),
+    (IT + 'environment = "odl"\n[environments.old]\nfolder = "x"\n', "arms.it.environment: ", "'odl'"),
+]
+VALUES = [
+    ('routes = ["proxi"]\n' + ARM, "routes.0: ", "'proxi'"),
+    (TOP.replace('"urllib3"', '"urllib3", "urllib3"') + "[workloads.w]\n", "strategies: ", "'urllib3' appears twice"),
+    ('upstreams = ["foo"]\n' + ARM, "upstreams: ", "'foo'"),
+    (ARM + 'upstream = "flask?worker=2"\n', "arms.a.upstream: ", "'worker'"),
+    (ARM + "[workers]\nflask = 0\n", "workers.flask: ", "0"),
+    ('name = "My run"\n' + ARM, "name: ", "'My run'"),
+    ('precision = "3"\n' + ARM, "precision: ", "'3'"),
+    ('find_max = "p98<1s"\n' + ARM, "find_max: ", "'p98'"),
+    ("question =", "", "Invalid value"),
+    ("question = '?'\n[[arms.b]]\n", "arms.b: ", "dictionary"),
+    (ARM + 'bandwidth = "0mbit"\n', "arms.a.bandwidth: ", "0 bit/s"),
+    (TOP + '[workloads.w]\nrequests = "many"\n', "workloads.w.requests: ", "'many'"),
+    (ARM + 'concurrency = [1, "x"]\n', "arms.a.concurrency: ", "'x'"),
+    (IT + "[common]\nwarmup = -1\n", "workloads.w.warmup: ", "-1"),
+    (IT.replace("requests = 50", "requests = [5, 5]"), "workloads.w.requests: ", "axis"),
+    (IT.replace("requests = 50", "seed = [1, 2]"), "workloads.w.seed: ", "axis"),
+    (IT + "concurrency = [3, 3]\n", "arms.it: ", "twice"),
+]
+STRATEGIES = [
+    (TOP.replace("urllib3", "mine.py:X") + "[workloads.w]\n", "strategies: ", "mine.py"),
+    (TOP.replace("urllib3", "ab") + "[workloads.w]\nrate = 9\n", "workloads.w.rate: ", "'ab'"),
+    ('routes = ["proxy"]\n' + TOP.replace("urllib3", "pycurl-h2@threads") + "[workloads.w]\n", "strategies: ", "TLS"),
+    (IT + "settings = { nonsense = 1 }\n", "arms.it: ", "'nonsense'"),
+    (IT.replace("aiohttp@semaphore", "urllib3") + "concurrency = [1, 2]\n", "arms.it.concurrency: ", "axis"),
+    (IT.replace("requests = 50", "requests = 5\nduration = '1s'"), "workloads.w.requests and duration: ", ""),
+    (IT.replace("semaphore", "gather").replace("requests = 50", "duration = '2500ms'"), "workloads.w.duration: 2.5: ",
+     "'aiohttp@gather'"),
+]  # fmt: skip
+CLAIMS = [  # that no run can settle
+    (claimed("duration = '1s'", 'kind = "less"\na = "urllib3 (w)"\nb = "pycurl (w)"'), "claims.x.figure: ", "'x'"),
+    (claimed("", 'kind = "less"\nfigure = "elapsed"\na = "urllib3 (w)"\nb = "pycurl (w)"'), "claims.x.figure: ", ""),
+    (claimed("", 'kind = "less"\na = "requests (w)"\nb = "more"'), "claims.x.figure: ", ""),
+    (claimed("requests = [5, 6, 8]", 'kind = "optimum"\nsweep = "urllib3 (w)"'), "claims.x.figure: ", ""),
+    (claimed("", 'kind = "narrower"\na = "more"\nb = "urllib3 (other)"\nc = "more"\nd = "urllib3 (other)"'),
+     "claims.x.d: ", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place", "more"), [*UNITS, *KEYS, *VALUES, *STRATEGIES, *CLAIMS])
+def test_a_mistake_is_named_with_its_file_key_and_value(text, place, more, mine, monkeypatch):
+    monkeypatch.setattr(strategies, "which", lambda name: f"/usr/bin/{name}")
     with pytest.raises(LabError) as caught:
-        read_experiment(mine(text))
-    assert str(caught.value).partition("mine.toml: ")[2].startswith(place)
-    assert hint in str(caught.value)
+        checked_plan(mine(text), quick="[quick" in text)
+    said = str(caught.value).partition("mine.toml: ")[2]
+    assert said.startswith(place), said
+    assert more in said
+    assert "\n" not in said
 
 
 def test_a_lognormal_delay_needs_no_unit_for_its_sigma(mine):
     text = TOP + '[workloads.w]\ndelay = "lognormal:20ms,0.3"\nstages = "0s:10,20s:30"\n'
-    assert read_experiment(mine(text)).experiment.workloads["w"].first.delay.values == (0.02, 0.3)
-
-
-@pytest.mark.parametrize(
-    ("text", "place", "more"),
-    [
-        ("ronuds = 3\n" + TOP + "[workloads.w]\n", "ronuds: ", "unknown key; nearest: rounds"),
-        (TOP + '[common]\ndealy = ["1s"]\n[workloads.w]\n', "common.dealy: ", "unknown key; nearest: delay"),
-        (TOP + "[workloads.w]\nrounds = 3\n", "workloads.w.rounds: ", "unknown key; it belongs to another table"),
-        (ARM.replace("strategy", "strateg"), "arms.a.strateg: ", "unknown key; nearest: strategy"),
-        ("[workloads.w]\n", "question: ", "required"),
-        (TOP, "workloads: ", "there is none"),
-        ('routes = ["proxi"]\n' + ARM, "routes.0: ", "'proxi'"),
-        ('name = "My run"\n' + ARM, "name: ", "'My run'"),
-        ("rounds = 1e400\n" + ARM, "rounds: ", "inf"),
-        ("question =", "", "Invalid value"),
-        (ARM + '[common]\nrtt = "11s"\n', "common.rtt: ", "11"),
-        (ARM + 'bandwidth = "0mbit"\n', "arms.a.bandwidth: ", "0 bit/s"),
-        (TOP + '[workloads.w]\nduration = "2x"\n', "workloads.w.duration: ", "'2x'"),
-        (TOP + "[workloads.w]\nrtt = 50\n", "workloads.w.rtt: ", "50ms"),
-        (TOP + '[workloads.w]\nrequests = "many"\n', "workloads.w.requests: ", "'many'"),
-        (TOP + '[workloads.w]\nread = "lines"\n', "workloads.w.read: ", "'chunks'"),
-        ("budget = 0\n" + ARM, "budget: ", "0"),
-        (ARM + 'concurrency = [1, "x"]\n', "arms.a.concurrency: ", "'x'"),
-        ("question = '?'\n[[arms.b]]\n", "arms.b: ", "dictionary"),
-    ],
-)
-def test_a_mistake_is_named_with_key_and_value(text, place, more, mine):
-    with pytest.raises(LabError) as caught:
-        read_experiment(mine(text))
-    said = str(caught.value).partition("mine.toml: ")[2]
-    assert said.startswith(place)
-    assert more in said
-    assert "\n" not in said
+    assert read_experiment(mine(text)).workloads["w"].first.delay.values == (0.02, 0.3)
 
 
 def test_a_bad_file_name_is_not_reported_as_a_key_of_the_file(tmp_path):
     path = tmp_path / "My test.toml"
     path.write_text(ARM)
-    with pytest.raises(LabError) as caught:
+    with pytest.raises(LabError, match="file") as caught:
         read_experiment(path)
-    assert "file" in str(caught.value)
     assert ": name: " not in str(caught.value)
     path.write_text('name = "mine"\n' + ARM)
-    assert read_experiment(path).experiment.name == "mine"
+    assert read_experiment(path).name == "mine"
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path):
+def test_a_file_that_is_not_text_or_has_no_quick_form_is_refused(mine, tmp_path):
+    with pytest.raises(LabError, match="quick"):
+        checked_plan(mine(ARM), quick=True)
     path = tmp_path / "mine.toml"
     path.write_bytes(bytes(range(256)))
     with pytest.raises(LabError, match=r"mine\.toml: [^\n]+$"):

@@ -1,12 +1,11 @@
-"""Arms: what an experiment's file names, multiplied out, and what can't be."""
+"""The arms of an experiment: every combination of what its file names."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from clientlab.errors import LabError
 from clientlab.experiments.file import read_plan
-from clientlab.workload.link import Link, link_of
+from clientlab.workload.values import Link, make_link
 from clients.plans import checked_plan
 
 HEAD = 'question = "Which?"\n[workloads.w]\nrequests = 50\n[workloads.x]\nrequests = 10\n'
@@ -21,25 +20,23 @@ def test_lists_of_an_arm_are_axes_too(mine):
     assert arms[0].name == "it[concurrency=5, pool=1]"
 
 
-def test_an_arm_does_with_all_what_it_does_not_name(mine):
+def test_an_arm_is_combined_with_everything_that_it_does_not_choose(mine):
     text = 'routes = ["direct", "proxy"]\n' + HEAD + '[arms.it]\nstrategy = "urllib3"\n'
-    arms = checked_plan(
-        mine(text + '[arms.other]\nstrategy = "pycurl"\nworkload = "x"\nroute = "direct"\nupstream = "flask"\n')
-    ).arms
+    text += '[arms.other]\nstrategy = "pycurl"\nworkload = "x"\nroute = "direct"\nupstream = "flask"\n'
+    arms = checked_plan(mine(text)).arms
     assert [arm.name for arm in arms] == ["it (w, direct)", "it (w, proxy)", "it (x, direct)", "it (x, proxy)", "other"]
     assert {arm.upstream for arm in arms if arm.label == "it"} == {"aiohttp"}
     assert (arms[-1].upstream, arms[-1].route, arms[-1].workload) == ("flask", "direct", "x")
 
 
 def test_common_fields_are_those_of_every_workload_without_its_own(mine):
-    workloads = checked_plan(
-        mine(ARM.replace('workload = "w"\n', "") + "[common]\nrequests = 3\nwarmup = 1\n")
-    ).workloads
+    text = ARM.replace('workload = "w"\n', "") + "[common]\nrequests = 3\nwarmup = 1\n"
+    workloads = checked_plan(mine(text)).workloads
     assert {name: (w.requests, w.warmup) for name, w in workloads.items()} == {"w": (50, 1), "x": (10, 1)}
 
 
 def test_claims_name_arms_of_a_sweep_by_its_ends(mine):
-    """So that they hold in the quick form, whose places are others."""
+    """They then also hold in the quick form, which has other points."""
     sweep = ARM + "settings = { semaphore = [1, 5, 9] }\n"
     claims = CLAIM + 'a = "it[first]"\nb = "it[last]"\n[claims.best]\ntext = "!"\nkind = "optimum"\nsweep = "it"\n'
     quick = "[quick.arms.it.settings]\nsemaphore = [2, 3, 4]\n"
@@ -49,46 +46,6 @@ def test_claims_name_arms_of_a_sweep_by_its_ends(mine):
     assert best.arms == ["it[semaphore=1]", "it[semaphore=5]", "it[semaphore=9]"]
     assert short.claims[0].b == "it[semaphore=4]"
     assert short.shortened == ["arms.it.settings.semaphore: [1, 5, 9] → [2, 3, 4]"]
-
-
-def in_workload(fields: str) -> str:
-    """The experiment with an arm, whose workload `w` has these fields instead of its number of requests."""
-    return ARM.replace("requests = 50", fields)
-
-
-WRONG = [
-    (ARM.replace('"w"', '"v"'), "arms.it.workload: .*'v'"),
-    (ARM.replace("aiohttp@", "aiohtp@"), "arms.it: .*'aiohtp@semaphore'"),
-    (ARM + "settings = { nonsense = 1 }\n", "arms.it: .*'nonsense'"),
-    (ARM + "concurrency = [3, 3]\n", "arms.it: .*twice"),
-    (ARM + CLAIM + 'a = "it"\nb = "its"\n', "claims.so.b: .*'its'"),
-    (ARM + CLAIM + 'a = "it"\n', "claims.so: "),
-    (ARM + CLAIM.replace("less", "ratio") + 'a = "it"\nb = "it"\nband = [2, 1]\n', "claims.so: band"),
-    (ARM + CLAIM.replace("less", "optimum") + 'sweep = "it"\n', "claims.so.sweep: .*'it'"),
-    ('baseline = "no"\n' + ARM, "baseline: .*'no'"),
-    (in_workload("requests = [5, 5]"), "workloads.w.requests: an axis"),
-    (in_workload("seed = [1, 2]"), "workloads.w.seed: "),
-    (ARM.replace("aiohttp@semaphore", "urllib3") + "concurrency = [1, 2]\n", "arms.it.concurrency: "),
-    (ARM + "[common]\nwarmup = -1\n", "workloads.w.warmup: -1"),
-    (ARM + "[quick.workloads.w]\nrequests = 0\n", "workloads.w.requests: 0"),
-    (in_workload("requests = 50\nduration = '1s'"), "workloads.w.requests and duration"),
-    (ARM.replace("semaphore", "gather").replace("requests = 50", "duration = '2500ms'"),
-     "workloads.w.duration: 2.5: .*'aiohttp@gather'"),
-    (ARM + "[quick.workloads.v]\nrequests = 1\n", "quick.workloads.v: "),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "says"), WRONG)
-def test_a_mistake_is_named_with_its_file_and_key(text, says, mine):
-    with pytest.raises(LabError, match=says) as caught:
-        checked_plan(mine(text), quick="[quick" in text)
-    assert "mine.toml: " in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_without_a_quick_form_is_refused_where_that_is_asked_for(mine):
-    with pytest.raises(LabError, match="quick"):
-        checked_plan(mine(ARM), quick=True)
 
 
 LINKED = 'question = "Which?"\nstrategies = ["urllib3"]\n[workloads.w]\nrequests = 5\n'
@@ -104,7 +61,7 @@ def test_without_a_key_there_is_no_link_and_a_time_of_0_is_one(mine):
 def test_a_list_of_times_or_rates_is_an_axis(mine):
     """Each arm has its place in its name, and all do one workload, so that their requests are equal."""
     plan = read_plan(mine(LINKED + '[common]\nrtt = ["1ms", "20ms"]\nbandwidth = ["10mbit", "1gbit"]\n'))
-    assert [arm.link for arm in plan.arms] == [link_of(rtt, rate) for rtt in (0.001, 0.02) for rate in (1e7, 1e9)]
+    assert [arm.link for arm in plan.arms] == [make_link(rtt, rate) for rtt in (0.001, 0.02) for rate in (1e7, 1e9)]
     assert plan.arms[0].name == "urllib3[rtt=1ms, bandwidth=10mbit]"
     assert plan.arms[0].axes == {"rtt": "1ms", "bandwidth": "10mbit"}
     assert {arm.workload for arm in plan.arms} == {"w"}
@@ -117,3 +74,27 @@ def test_an_arm_has_its_own_link_or_that_of_its_workload(mine):
     assert (near.name, near.link) == ("urllib3", Link(0.0, 1e7))
     assert [(arm.name, arm.sweep) for arm in far] == [("far[rtt=80ms]", "far"), ("far[rtt=90ms]", "far")]
     assert far[1].link == Link(0.09, 1e7)
+
+
+IN_ENVIRONMENTS = """
+question = "Which?"
+strategies = ["http.client"]
+arms.pinned = {{ strategy = "http.client@threads", environment = "old" }}
+environments.old = {{ python = "3.13", requirements = ["httpx==0.27.2"] }}
+environments.new = {{ folder = "~/new" }}
+workloads.w = {{ concurrency = {} }}
+"""
+
+
+def test_an_experiment_has_environments_and_an_arm_may_choose_one(mine):
+    """As it may choose an upstream: then its name has no environment."""
+    plan = read_plan(mine(IN_ENVIRONMENTS.format(1)))
+    assert {arm.name: (arm.label, arm.environment) for arm in plan.arms} == {
+        "http.client in old": ("http.client in old", "old"),
+        "http.client in new": ("http.client in new", "new"),
+        "pinned": ("pinned", "old"),
+    }
+    assert plan.environments["old"].requirements == ["httpx==0.27.2"]
+    assert plan.environments["new"].folder == str(Path("~/new").expanduser())
+    swept = read_plan(mine(IN_ENVIRONMENTS.format([1, 2, 3]))).arms
+    assert (swept[4].name, swept[4].sweep) == ("http.client[concurrency=2] in new", "http.client in new")

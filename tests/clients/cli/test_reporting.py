@@ -1,4 +1,4 @@
-"""`clientlab compare`, the exports of `report`, `runs`, and `run --keep-samples`: words in, exit code out."""
+"""`clientlab compare`, `report`, `claims` and `runs`, and what `run` keeps for them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 
+from clientlab.results.plan import Claim
 from clients.documents import a_run, a_trial
 
 
@@ -37,15 +37,15 @@ def runs(results, clientlab):  # noqa: ARG001 - which changes into the test's fo
         (("a", "c", "--fail-on", "wall +49%", "--strict"), 1),
     ],
 )
-def test_a_comparison_exits_1_where_a_threshold_failed(words, code, clientlab):
-    """A change alone is no failure, and one that is not sure fails strictly only."""
+def test_a_comparison_exits_with_1_if_a_threshold_failed(words, code, clientlab):
+    """A change alone is not a failure, and an uncertain one fails only with --strict."""
     said = clientlab("compare", *words, "--json")
     assert (said.code, said.err) == (code, "")
     outcomes = {one["outcome"] for one in json.loads(said.out)["thresholds"]}
     assert ("failed" in outcomes) == (code == 1)
 
 
-def test_a_report_writes_every_format_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
+def test_a_report_writes_every_requested_format(clientlab, runs, tmp_path):  # noqa: ARG001
     begins = {"--csv=x.csv": "run,arm,", "--markdown=x.md": "**Which is fastest?**", "--junit=x.xml": "<?xml",
               "--html=x.html": "<!DOCTYPE html>", "--chart=x.svg": "<?xml"}  # fmt: skip
     said = clientlab("report", "a", *begins, "--fail-on", "wall > 2s")
@@ -58,7 +58,7 @@ def test_a_report_writes_every_format_that_is_asked_for(clientlab, runs, tmp_pat
 
 @pytest.mark.usefixtures("runs")
 @pytest.mark.parametrize(("words", "begins"), [(("--markdown",), "**Which"), (("--csv", "-"), "run,arm")])
-def test_a_format_that_goes_to_standard_output_is_alone_there(words, begins, clientlab):
+def test_standard_output_holds_only_the_format_that_goes_there(words, begins, clientlab):
     """The outcomes of thresholds and the places of files go to standard error."""
     said = clientlab("report", "a", "--junit", "x.xml", "--fail-on", "wall > 1ms", *words)
     assert said.code == 1
@@ -67,7 +67,7 @@ def test_a_format_that_goes_to_standard_output_is_alone_there(words, begins, cli
     assert "FAILED: wall > 1ms" in said.err
 
 
-def test_the_runs_are_listed_with_what_they_are(clientlab, runs):  # noqa: ARG001
+def test_runs_are_listed(clientlab, runs):  # noqa: ARG001
     rows = {row["run"]: row for row in json.loads(clientlab("runs", "--json").out)}
     assert list(rows) == ["a-base", "b-same", "c-slow", "d-broken"]
     assert rows["a-base"] == {
@@ -80,8 +80,12 @@ def test_the_runs_are_listed_with_what_they_are(clientlab, runs):  # noqa: ARG00
     assert (table.code, [name for name in rows if name not in table.out]) == (0, [])
 
 
-def test_a_run_is_found_by_how_many_began_after_it(clientlab, runs):  # noqa: ARG001
-    """`last~1` is the run before the last one; beyond the first one, one line names the oldest."""
+def test_a_run_is_found_by_its_path_name_or_place_before_the_last(clientlab, runs):  # noqa: ARG001
+    """`last~1` is the run before the last one."""
+    before = Path("results/b-same/run.json").read_bytes()
+    short, whole = clientlab("report", "results/b-same/run.json"), clientlab("report", "b", "--all")
+    assert (short.code, short.err, len(short.out) < len(whole.out)) == (0, "", True)
+    assert Path("results/b-same/run.json").read_bytes() == before
     assert json.loads(clientlab("compare", "last~3", "last~1", "--json").out)["baseline"] == "a-base"
     assert "run b-same" in clientlab("report", "last~2").out
     for name in ("last~4", "last~999999999", "last~"):
@@ -90,7 +94,7 @@ def test_a_run_is_found_by_how_many_began_after_it(clientlab, runs):  # noqa: AR
         assert name in said.err
 
 
-def test_a_comparison_writes_every_file_that_is_asked_for(clientlab, runs, tmp_path):  # noqa: ARG001
+def test_a_comparison_writes_every_requested_file(clientlab, runs, tmp_path):  # noqa: ARG001
     files = ("--html", "x.html", "--markdown", "x.md", "--junit", "x.xml")
     said = clientlab("compare", "a", "b", "c", *files, "--fail-on", "wall +10%")
     assert (said.code, said.err) == (1, "")
@@ -102,7 +106,7 @@ def test_a_comparison_writes_every_file_that_is_asked_for(clientlab, runs, tmp_p
 
 
 def test_runs_are_removed_by_name_or_beginning(clientlab, runs, monkeypatch):
-    """Damaged ones as well. Others stay, such as one that is being measured, or without a yes."""
+    """Damaged runs too, but none that is being measured, and none without a yes."""
     with runs.hold("a-base"):
         said = clientlab("runs", "rm", "a-base", "--yes")
     assert (said.code, "a-base" in said.err) == (2, True)
@@ -126,23 +130,8 @@ def test_runs_outside_the_folder_are_not_removed(clientlab, runs, tmp_path):
     assert not (tmp_path / "other" / "a-base").exists()
 
 
-@pytest.mark.real
-def test_samples_are_kept_where_they_are_asked_for(clientlab, server, results):
-    words = ("run", "-t", "http.client", "-n", 20, "--rounds", 2, "--url", server.url)
-    assert clientlab(*words, "--keep-samples").code == 0
-    run, folder = results.read("last"), results.find("last").parent
-    assert sorted(path.name for path in folder.iterdir() if path.name.startswith("trial")) == []
-    for trial in run.trials:
-        with np.load(folder / "samples" / f"trial-{trial.order:04d}.npz") as columns:
-            assert sorted(columns["number"].tolist()) == list(range(20))
-            assert (columns["start_seconds"] >= 0).all()
-            assert columns["seconds"].max() == pytest.approx(trial.latency_seconds.max)
-            assert int(columns["bytes"].sum()) == trial.bytes_received
-    assert len(list((folder / "samples").iterdir())) == 2
-
-
-def test_no_report_replaces_a_run(clientlab, runs):  # noqa: ARG001
-    """`--markdown` takes the next word as its file: a run file stays as it is."""
+def test_a_report_never_replaces_a_run_file(clientlab, runs):  # noqa: ARG001
+    """`--markdown` takes the next word as its file, which may be the name of a run."""
     path = "results/a-base/run.json"
     before = Path(path).read_bytes()
     for words in (("compare", "--markdown", path, "a", "b"), ("report", "a", "--csv", path)):
@@ -152,3 +141,73 @@ def test_no_report_replaces_a_run(clientlab, runs):  # noqa: ARG001
     said = clientlab("compare", "--markdown", "a", "b")
     assert (said.code, "--markdown" in said.err) == (2, True)
     assert Path(path).read_bytes() == before
+
+
+TRUE = Claim(name="true", text="a takes less than b", kind="less", a="a", b="b", published="3 times")
+FALSE = Claim(name="false", text="b takes less than a", kind="less", a="b", b="a", control=True)
+
+
+@pytest.fixture
+def save(results, clientlab):  # noqa: ARG001 - which changes into the test's folder
+    def call(*claims: Claim) -> None:
+        walls = {"a": (1.0, 1.01, 0.99), "b": (2.0, 2.03, 1.99)}
+        trials = [a_trial(name, number, wall) for name in walls for number, wall in enumerate(walls[name], start=1)]
+        run = a_run(*trials, claims=list(claims))
+        results.claim(run.run)
+        results.save(run)
+
+    return call
+
+
+def test_claims_are_shown_with_verdict_ratio_and_what_was_published(clientlab, save):
+    """Verdicts are computed from the trials. A report has them too, with controls last."""
+    save(FALSE, TRUE)
+    said = clientlab("claims", "last")
+    assert (said.code, said.err) == (0, "")
+    for words in ("a takes less than b", "supported", "2.01", "3 times", "contradicted"):
+        assert words in said.out
+    first, second = (line for line in clientlab("report", "last").out.splitlines() if "takes less than" in line)
+    assert ("supported a takes" in " ".join(first.split()), "contradicted" in second) == (True, True)
+    found = {claim["name"]: claim for claim in json.loads(clientlab("claims", "last", "--json").out)}
+    assert {name: claim["verdict"] for name, claim in found.items()} == {"true": "supported", "false": "contradicted"}
+    assert found["true"]["interval"][0] < found["true"]["ratio"] < found["true"]["interval"][1]
+
+
+@pytest.mark.parametrize(("claims", "code"), [((TRUE,), 0), ((TRUE, FALSE), 1)])
+def test_a_contradicted_claim_fails_if_claims_are_required(claims, code, clientlab, save):
+    save(*claims)
+    assert clientlab("claims", "last", "--require").code == code
+    assert clientlab("claims", "last").code == 0
+
+
+FILE = """
+question = "Which?"
+strategies = ["http.client", "requests"]
+workloads.w = {requests = 5, warmup = 0}
+[claims.connections]
+text = "One opens fewer connections"
+kind = "less"
+figure = "connections_opened"
+a = "requests"
+b = "http.client"
+"""
+
+
+@pytest.mark.real
+def test_a_run_judges_its_claims(clientlab, server, results, tmp_path):
+    """One connection in all, compared with one per request."""
+    (tmp_path / "mine.toml").write_text(FILE)
+    said = clientlab("run", "mine.toml", "--url", server.url)
+    assert said.code == 0
+    assert clientlab("claims", "last", "--require").code == 1
+    (claim,) = results.read("last").claims
+    assert (claim.verdict, claim.rounds) == ("contradicted", 3)
+    assert claim.ratio == pytest.approx(0.2)
+
+
+@pytest.mark.real
+def test_a_run_with_a_budget_says_what_is_decided_and_what_is_open(clientlab, server, results):
+    said = clientlab("run", "-t", "http.client", "-t", "urllib3", "-n", "20", "--budget", "2s", "--url", server.url)
+    run = results.read("last")
+    assert (said.code, run.rounds_ended in {"budget", "decided"}) == (0, True)
+    assert "after round 1: " in said.err

@@ -1,0 +1,290 @@
+"""What `clientlab run` was asked for, and the plan for it: the values of the request replace those of an experiment.
+
+An error in a value of the request is a FieldError with the name of the field, and one in a file names the file too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from clientlab import plugins, strategies, units
+from clientlab.errors import FieldError, LabError
+from clientlab.experiments import checks
+from clientlab.experiments.checks import Say
+from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.file import bundled, path_of, read_experiment
+from clientlab.experiments.planning import make_plan
+from clientlab.results.plan import EnvironmentSpec, Plan, RunSettings, Target
+from clientlab.running.schedule import estimate_round_seconds
+from clientlab.testbeds.compose import link_of_stack
+from clientlab.testbeds.external import ExternalTarget
+from clientlab.text import mask_headers
+from clientlab.validation import validate
+from clientlab.workload.requests import read_recorded_requests
+from clientlab.workload.values import LINK_PARTS, Stages, write_link_part
+from clientlab.workload.workload import NOT_MEASURED, Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """What `clientlab run` was asked for. An empty field was not given and replaces nothing.
+
+    An option has the name of the field that it fills: a field of this class, of `RunSettings` or of `Workload`.
+    """
+
+    command: str = "clientlab run"  # for the run file
+    experiment: str | None = None  # name of a bundled experiment, or path of a file
+    quick: bool = False
+    strategies: tuple[str, ...] = ()
+    upstreams: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    environments: Mapping[str, str] = field(default_factory=dict)  # name → folder
+    rtt: tuple[float, ...] = ()  # seconds; several values are an axis
+    bandwidth: tuple[float, ...] = ()  # bits per second
+    url: str | None = None  # of the user's own server
+    ca_file: Path | None = None
+    cluster: str | None = None  # address of a Dask scheduler
+    settings: Mapping[str, Any] = field(default_factory=dict)  # given fields of `RunSettings`
+    workload: Mapping[str, Any] = field(default_factory=dict)  # given fields of `Workload`
+    name: str | None = None  # of the run
+    resume: str | None = None  # name of the run to continue
+    folder: Path = Path("results")
+    keep_samples: bool = False
+    fail_on: tuple[str, ...] = ()
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], command: str) -> RunRequest:
+        """Return the request of options, by name. None, False and empty values were not given, but 0 was."""
+        given = {name: value for name, value in options.items() if value not in (None, (), {}) and value is not False}
+        if isinstance(given.get("rate"), Stages):
+            given["stages"] = given.pop("rate")
+        settings = {name: given.pop(name) for name in RunSettings.model_fields if name in given}
+        workload = {one.name: given.pop(one.name) for one in fields(Workload) if one.name in given}
+        own = {one.name: given[one.name] for one in fields(cls) if one.name in given}
+        return cls(command=command, settings=settings, workload=workload, **own)
+
+    @property
+    def given(self) -> list[str]:
+        """The names of all options that were given."""
+        own = [name for name, value in vars(self).items() if value and name not in {"command", "settings", "workload"}]
+        return [*own, *self.settings, *self.workload]
+
+    @property
+    def link(self) -> dict[str, float | list[float]]:
+        """The given parts of a link: one value, or an axis."""
+        given = {"rtt": self.rtt, "bandwidth": self.bandwidth}
+        return {part: values[0] if len(values) == 1 else list(values) for part, values in given.items() if values}
+
+    @property
+    def target(self) -> Target:
+        """What is measured: the user's own server or the lab's upstreams. Raise FieldError for fields that conflict."""
+        if self.url is not None:
+            for name in ("upstreams", "routes", "delay", "path"):
+                if name in self.given:
+                    advice = "write it into the URL" if name == "path" else "leave it out"
+                    raise FieldError(["url"], f"only the lab's own upstreams have `{name}`; {advice}", also=[name])
+            ca_file = None if self.ca_file is None else str(self.ca_file.absolute())
+            return Target(testbed="external", url=self.url, ca_file=ca_file)
+        if self.ca_file is not None:
+            raise FieldError(["ca_file"], "the lab's own routes bring their CA; leave it out, or add `url`")
+        return Target(testbed="local" if self.cluster is None else "compose")
+
+
+def plan_run(request: RunRequest, external: ExternalTarget | None, say: Say) -> Plan:
+    """Return the checked plan of a request. `external`: the user's own server. Raise LabError."""
+    file = path_of(request.experiment) if request.experiment else None
+    base = read_experiment(file, quick=request.quick) if file else _experiment_of_strategies(request)
+    named = (arm.strategy for arm in base.arms.values())
+    plugins.admit([*request.strategies, *base.strategies, *named, *base.instead, *base.instead.values()])
+    try:
+        base, changed = _fit_links(base, request)
+        experiment = override(base, request) if external is None else _override_for_own_server(base, request, external)
+        recorded = request.workload.get("replay")
+        if recorded is not None and (left_out := read_recorded_requests(recorded).left_out):
+            say(f"{left_out:,} entries of {recorded} are not HTTP requests and are left out")
+        if external is None:
+            checks.check_upstreams(experiment)
+        # A strategy that the file's claims or its baseline may name cannot be left out.
+        is_optional = bool(request.strategies) or not (experiment.claims or experiment.baseline)
+        faults = checks.plugin_faults(experiment.strategies, say) if is_optional else {}
+        instead = experiment.instead.items()
+        plan = make_plan(
+            experiment,
+            command=request.command,
+            changed=[*changed, *_describe_changes(base, experiment)] if file else [],
+            replaced={old: new for old, new in instead if strategies.unavailable(strategies.find(old))},
+            left_out={name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()},
+        )
+        if file and file in bundled().values() and not request.strategies:
+            plan = checks.part_for_this_machine(plan)
+        checks.check_plan(plan, experiment, {"direct"} if external and external.secure else {"proxy-tls"})
+        checks.check_concurrency(plan, request.workload.get("concurrency"))
+        if plan.budget is not None and plan.budget < (needed := estimate_round_seconds(plan)):
+            about = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}"
+            raise FieldError(["budget"], f"{about}; write at least {ceil(needed)}s", value=units.time(plan.budget))
+    except FieldError as error:
+        if file and not set(request.given).intersection(error.fields):
+            raise LabError(f"{file}: {error}") from error
+        raise
+    for fault in faults.values():
+        say(fault)
+    if plan.unavailable_arms:
+        say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
+    return plan
+
+
+def _experiment_of_strategies(request: RunRequest) -> Experiment:
+    if request.quick:
+        raise FieldError(["quick"], "only an experiment has a short form; name one, or reduce the work with `requests`")
+    if not request.strategies:
+        raise LabError("nothing to measure: name an experiment ('clientlab run demo') or strategies with -t")
+    question = "Which of these strategies is fastest here?"
+    if "find_max" in request.settings:
+        question = "How many requests per second does each of these strategies hold here?"
+    elif len(request.environments) == 2:
+        question = "Is `{1}` slower than `{0}`?".format(*request.environments)
+    workloads = {"workload": WorkloadTable(first=Workload())}
+    return Experiment(name="run", question=question, strategies=list(request.strategies), workloads=workloads)
+
+
+def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[str]]:
+    """Return the experiment for one link, that of the request or of the Compose stack, and what that changed.
+
+    Control arms behind their own links are left out, and so are the claims about them.
+    """
+    is_compose = request.target.testbed == "compose"
+    if not request.link and not is_compose:
+        return base, []
+    changed = []
+    names = [name for name, arm in base.arms.items() if arm.control and arm.link_parts]
+    arms = {name: arm for name, arm in base.arms.items() if name not in names}
+    if names and (arms or base.strategies):
+        claims = {}
+        for name, claim in base.claims.items():
+            compared = (arm or "" for arm in (claim.a, claim.b, claim.c, claim.d, claim.sweep))
+            if not {arm.partition("[")[0].partition(" (")[0] for arm in compared} & set(names):
+                claims[name] = claim
+        base, changed = base.changed(arms=arms, claims=claims), [f"without the arms behind a link: {', '.join(names)}"]
+    if is_compose and not request.link and not base.has_link and (link := link_of_stack(os.environ)):
+        parts = {part: getattr(link, part) for part in LINK_PARTS}
+        base = base.changed(workloads={name: one.model_copy(update=parts) for name, one in base.workloads.items()})
+        changed.append(f"link: none → {link}")
+    return base, changed
+
+
+def _override_for_own_server(base: Experiment, request: RunRequest, external: ExternalTarget) -> Experiment:
+    for name, table in base.workloads.items():
+        if table.first.delay is not None:
+            message = f"workload {name!r} has a delay, which only the lab's own upstreams add; name strategies with -t"
+            raise FieldError(["url"], message, value=f"with experiment {base.name!r}")
+    workload = dict(request.workload)
+    if "replay" not in workload and all(table.first.replay is None for table in base.workloads.values()):
+        workload["path"] = external.path
+    elif external.path != "/":
+        message = "recorded requests have their own paths; name only scheme and host"
+        raise FieldError(["url"], message, value=f"with {external.path}")
+    request = replace(request, upstreams=(external.name,), routes=("direct",), workload=workload)
+    experiment = override(base, request)
+    workloads = dict(experiment.workloads)
+    for name, table in workloads.items() if experiment.has_link else ():
+        workloads[name] = table.model_copy(update={"first": external.named_in(table.first)})
+    return experiment.changed(workloads=workloads)
+
+
+def override(base: Experiment, request: RunRequest) -> Experiment:
+    """Return the experiment with the values of the request. Raise FieldError for one that contradicts it."""
+    if base.strategies and not (base.claims or base.baseline):  # nothing would miss the arms that are replaced
+        arms = {} if request.strategies else base.arms
+        if request.routes:
+            arms = {name: arm for name, arm in arms.items() if arm.route is None or arm.route in request.routes}
+        base = base.model_copy(update={"arms": arms})
+    changes: dict[str, Any] = dict(request.settings)
+    for name in ("strategies", "upstreams", "routes"):
+        if names := getattr(request, name):
+            changes[name] = list(names)
+    if request.strategies:
+        changes["instead"] = {}  # these strategies and no others
+    if request.environments:
+        folders = {name: str(Path(path).expanduser().absolute()) for name, path in request.environments.items()}
+        changes["environments"] = {name: EnvironmentSpec(folder=folder) for name, folder in folders.items()}
+    if changes.keys() & {"rounds", "budget", "precision"}:  # each of them decides when the run ends
+        changes = {"budget": None, "precision": None} | changes
+    workload = _workload_changes(request)
+    _check_conflicts(base, request, {*changes, *workload, *request.link})
+    changes["workloads"] = {
+        name: table.model_copy(update={"first": replace(table.first, **workload), **request.link})
+        for name, table in base.workloads.items()
+    }
+    return validate(lambda values: base.changed(**values), changes)
+
+
+def _workload_changes(request: RunRequest) -> dict[str, Any]:
+    """Return the fields of the workload that are replaced.
+
+    A number of requests and a duration replace each other, and so do a rate and stages. Recorded requests are sent once
+    each, unless a number of requests is given or they are drawn by weight.
+    """
+    changes = dict(request.workload)
+    if changes.keys() & {"rate", "stages"}:
+        changes = {"rate": None, "stages": None} | changes
+    if (path := changes.get("replay")) is not None and "duration" not in changes:
+        recorded = read_recorded_requests(path)
+        if not recorded.weights:
+            changes.setdefault("requests", len(recorded.requests))
+    if "find_max" in request.settings:
+        changes.setdefault("duration", 5.0)  # of each trial of the search, in seconds
+    if "duration" in changes:
+        changes.setdefault("requests", None)
+    elif "requests" in changes:
+        changes["duration"] = None
+    return changes
+
+
+def _check_conflicts(base: Experiment, request: RunRequest, changed: Collection[str]) -> None:
+    """Raise FieldError for a changed field that is an axis of the experiment, or that single arms set themselves."""
+    for name, table in base.workloads.items():
+        axes = [*table.axes, *(part for part, value in table.link_parts.items() if isinstance(value, list))]
+        if swept := next((axis for axis in axes if axis in changed), None):
+            raise FieldError([swept], f"{swept} is an axis of workload {name!r}; change it in a file")
+    with_experiment = f"with experiment {base.name!r}"
+    if request.strategies and base.arms:
+        message = "it names its arms; leave out `strategies`, or change it in a file"
+        raise FieldError(["strategies"], message, value=with_experiment)
+    several = [name for name in ("rtt", "bandwidth", "environments") if len(getattr(request, name)) > 1]
+    if several and (base.claims or base.baseline):
+        message = "its claims and its baseline name single arms; name one value, or strategies with `strategies`"
+        raise FieldError([several[0]], message, value=with_experiment)
+    for name, arm in base.arms.items():
+        own: dict[str, Any] = {"upstreams": arm.upstream, "concurrency": arm.concurrency, **arm.link_parts}
+        own |= {"environments": arm.environment, "routes": None if arm.route in request.routes else arm.route}
+        if fixed := next((one for one, value in own.items() if value and one in changed), None):
+            raise FieldError([fixed], f"arm {name!r} sets its own value; change it in a file")
+
+
+def _describe_changes(base: Experiment, changed: Experiment) -> list[str]:
+    """Return a line for each value that was replaced, except those that decide when the run ends and what it draws."""
+
+    def values_of(one: Experiment) -> Iterator[tuple[str, object]]:
+        for name in ("strategies", "upstreams", "routes"):
+            yield name, ", ".join(getattr(one, name))
+        yield "find_max", one.find_max
+        for table in one.workloads.values():
+            for part in LINK_PARTS:
+                value = table.link_parts.get(part, [])
+                texts = (write_link_part(part, each) for each in (value if isinstance(value, list) else [value]))
+                yield part, ", ".join(texts) or None
+            for name, value in vars(table.first).items():
+                if name not in {"seed", *NOT_MEASURED}:
+                    yield name, value
+
+    def show(value: object) -> str:
+        return "none" if value is None else str(mask_headers(value) if isinstance(value, dict) else value)
+
+    pairs = zip(values_of(base), values_of(changed), strict=True)
+    found = [f"{name}: {show(before)} → {show(after)}" for (name, before), (_, after) in pairs if before != after]
+    return list(dict.fromkeys(found))

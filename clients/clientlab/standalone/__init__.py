@@ -1,1 +1,0 @@
-"""Runs that one process measures: what `clientlab run` does."""
