@@ -1,4 +1,4 @@
-"""Kinds of error: one fault of the upstream has one name for every client.
+"""Kinds of error, with one name for all clients, and the errors that the lab shows to its users.
 
 Each client has a table from the exceptions of its library to these kinds. No other code knows those exceptions.
 """
@@ -22,28 +22,18 @@ KINDS = (
     "status-4xx",
     "status-5xx",
     "tls",
-    "dropped",  # of an open load: not sent, because it was too far behind its planned start
+    "dropped",  # in an open load: not sent, because it was too far behind its planned start
 )
 DROPPED = KINDS[-1]
-
-ERROR_OTHER = "other"
-"""The label value for every kind not listed: their names are not a small closed set."""
-
-CONNECT_KINDS = frozenset({"connect", "timeout-connect"})
-"""Kinds after which no connection was opened."""
+ERROR_OTHER = "other"  # the label value for all other kinds, whose names are not a small closed set
+CONNECT_KINDS = frozenset({"connect", "timeout-connect"})  # kinds after which no connection was opened
 
 _NO_DESCRIPTOR = {number: f"{ERROR_OTHER}:{errno.errorcode[number]}" for number in (errno.EMFILE, errno.ENFILE)}
-NO_DESCRIPTOR = _NO_DESCRIPTOR[errno.EMFILE]
-"""The process has no file descriptor left: a limit of the process, no fault of the network."""
+NO_DESCRIPTOR = _NO_DESCRIPTOR[errno.EMFILE]  # a limit of the process, not a fault of the network
+_HANDSHAKES = frozenset({"do_handshake", "start_tls"})  # functions of sockets and event loops
 
 ErrorTable = Sequence[tuple[type[BaseException], str] | tuple[type[BaseException], str, str]]
-"""Exception classes and their kinds, the most specific first.
-
-A third item must be part of the exception's text, for a library with one class for several faults.
-"""
-
-_HANDSHAKES = frozenset({"do_handshake", "start_tls"})
-"""Functions of sockets and event loops that do the TLS handshake."""
+"""Exception classes and their kinds, the most specific first. A third item must be part of the exception's text."""
 
 
 class Fault(Exception):
@@ -55,12 +45,11 @@ class Fault(Exception):
 
 
 def kind_of(error: BaseException, table: ErrorTable) -> str:
-    """Return the kind of an exception: the first row of `table` that fits it or an exception that it wraps.
+    """Return the kind of an exception: that of the first row of `table` that fits it or an exception that it wraps.
 
-    Without such a row: ``other:TypeName``, so that a programming error never looks like a network error. If the
-    process has no file descriptor left: ``other:EMFILE``, whatever exception the library raises.
+    If no row fits, return ``other:TypeName``. If the process has no file descriptor left, return ``other:EMFILE``.
     """
-    chain = list(_chain(error))
+    chain = list(_walk_chain(error))
     for link in chain:
         if isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR:
             return _NO_DESCRIPTOR[link.errno]
@@ -74,43 +63,36 @@ def kind_of(error: BaseException, table: ErrorTable) -> str:
     return f"other:{type(error).__name__}"
 
 
-def unopened(error: BaseException, kind: str) -> bool:
-    """Whether an attempt to connect was counted, but opened no connection.
-
-    False if Python could not resolve the name or make the socket: then no attempt was counted. Libraries that do not
-    use Python's sockets have no such exception, and report every attempt.
-    """
+def opened_nothing(error: BaseException, kind: str) -> bool:
+    """Return whether a counted attempt to connect opened no connection. Without address or socket, none was counted."""
     if kind not in {*CONNECT_KINDS, *_NO_DESCRIPTOR.values()}:
         return False
     return not any(
         isinstance(link, socket.gaierror) or (isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR)
-        for link in _chain(error)
+        for link in _walk_chain(error)
     )
 
 
 def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
-    """Return the kind of a TLS handshake that the peer did not finish; None for every other error.
+    """Return the kind of a TLS handshake that the peer did not finish. Return None for any other error.
 
-    Libraries wrap it like an error while reading. The standard library's handshake functions in the traceback
-    distinguish the two, whichever library called them.
+    Libraries wrap it like an error while reading, but its traceback contains a handshake function.
     """
-    shaking = [
-        link
-        for link in chain
-        if any(frame.f_code.co_name in _HANDSHAKES for frame, _ in traceback.walk_tb(link.__traceback__))
-    ]
-    if not shaking:
-        return None
-    import ssl  # noqa: PLC0415 - gevent patches it, and has to come first
 
-    late = (TimeoutError, ConnectionAbortedError)  # asyncio's time limit raises the latter
-    if any(isinstance(link, late) for link in shaking):
+    def is_shaking(link: BaseException) -> bool:
+        return any(frame.f_code.co_name in _HANDSHAKES for frame, _ in traceback.walk_tb(link.__traceback__))
+
+    if not (shaking := list(filter(is_shaking, chain))):
+        return None
+    import ssl  # noqa: PLC0415 - gevent must patch it before it is imported
+
+    if any(isinstance(link, TimeoutError | ConnectionAbortedError) for link in shaking):  # asyncio raises the latter
         return "timeout-connect"
     left = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)
     return "connect" if any(isinstance(link, left) for link in shaking) else None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _walk_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield the exception and all exceptions that it wraps: libraries use `args`, `reason` or `__cause__`."""
     waiting, seen = [error], set[int]()
     while waiting:
@@ -124,19 +106,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def status_kind(status: int) -> str | None:
-    """Return the kind of an error status (4xx, 5xx); None for all others, since redirects are not followed.
-
-    A status has three digits (RFC 9110, 15): one with more is a malformed response.
-    """
+    """Return the kind of an error status (4xx, 5xx, or malformed if above 999), or None: redirects are not followed."""
     if status < 400:
         return None
-    if status > 999:
-        return "protocol"
-    return "status-4xx" if status < 500 else "status-5xx"
+    return "status-4xx" if status < 500 else "status-5xx" if status <= 999 else "protocol"  # RFC 9110, 15
 
 
-FieldKey = Sequence[str | int]
-"""Path of a field in a document: names of keys, and indices of list items."""
+FieldKey = Sequence[str | int]  # path of a field in a document: names of keys, and indices of list items
 
 
 class LabError(Exception):
@@ -146,36 +122,32 @@ class LabError(Exception):
 
 
 class FieldError(LabError):
-    """A field has a value that cannot be used.
+    """A field has a value that cannot be used. The message names fields in backticks, which `render` can replace.
 
     `key`: path of the field, for example ``("workloads", "search", "requests")``. `also`: other fields at the same
-    place that take part in the conflict. `value`: the value as text, where the message needs it. The message names
-    fields in backticks; `render` can replace them, for example by the options of the command line.
+    place that take part in the conflict. `value`: the value as text, if the message needs it.
     """
 
     def __init__(self, key: FieldKey, message: str, *, value: object = "", also: Sequence[str] = ()) -> None:
-        self.key = tuple(key)
-        self.message = message
-        self.value = value
-        self.also = tuple(also)
+        self.key, self.message, self.value, self.also = tuple(key), message, value, tuple(also)
         super().__init__(self.render({}))
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of the fields, without the path."""
-        return (*(str(part) for part in self.key[-1:]), *self.also)
+        return (*map(str, self.key[-1:]), *self.also)
 
     def within(self, *place: str | int) -> FieldError:
-        """Return the same error of a field below `place`."""
+        """Return the same error for a field below `place`."""
         return FieldError((*place, *self.key), self.message, value=self.value, also=self.also)
 
     def render(self, names: Mapping[str, str]) -> str:
         """Return the error in one line. `names`: field → the name to show in its place."""
-        if all(field in names for field in self.fields):
-            head = " and ".join(names[field] for field in self.fields) + (f" {self.value}" if self.value != "" else "")
-        else:
-            head = " and ".join([".".join(map(str, self.key)), *self.also])
-            head += f": {self.value}" if self.value != "" else ""
+        is_known = all(field in names for field in self.fields)
+        path = [names[field] for field in self.fields] if is_known else [".".join(map(str, self.key)), *self.also]
+        head = " and ".join(path)
+        if self.value != "":
+            head += f"{' ' if is_known else ': '}{self.value}"
         text = re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[1]), self.message)
         return f"{head}: {text}" if head else text
 
@@ -199,4 +171,4 @@ class IncompleteRun(LabError):
 
 
 class ServerLost(IncompleteRun):
-    """A server of the testbed has ended, or does not answer. The trial that needs it is measured once more."""
+    """A server of the testbed has ended or does not answer. The lab measures the affected trial once more."""

@@ -1,17 +1,16 @@
-"""Numbers as people read them: three significant digits, in a unit that suits the size.
+"""Numbers for readers: three significant digits, in a unit that suits the size.
 
-The lab computes in seconds, bytes and shares. Only this module converts them for readers.
+The lab computes in seconds, bytes and shares. Only this module converts them.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
-Unit = Literal["seconds", "per-second", "bytes", "bytes-per-second", "count", "share"]
-"""The unit of a figure."""
+Unit = Literal["seconds", "per-second", "bytes", "bytes-per-second", "count", "share"]  # the unit of a figure
 
 _SIZES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 WRITTEN: dict[Unit, dict[str, float]] = {
@@ -22,13 +21,12 @@ WRITTEN: dict[Unit, dict[str, float]] = {
     "count": {"": 1.0},
     "share": {"%": 0.01},
 }
-"""How users write a value: unit to suffix to its size."""
+"""How users write a value: unit → suffix → size."""
 
-UNKNOWN = "–"
-"""What reports show for a figure that was not measured."""
+UNKNOWN = "–"  # in reports, for a figure that was not measured
 
-_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_BYTES = ((2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+_BYTES = {"MiB": 2.0**20, "KiB": 2.0**10, "B": 1.0}
 Interval = tuple[float, float]
 
 
@@ -40,23 +38,22 @@ class _Estimate(Protocol):
 
 
 def wanted(unit: Unit, written: str) -> str:
-    """Say how to write a value of a unit, for the message about a wrong one. `written`: the text before the unit."""
+    """Return how to write a value of a unit, for an error message. `written`: the text without a unit."""
     suffixes = [suffix for suffix in WRITTEN[unit] if suffix] or ["a bare number"]
-    example = f", as '{written}ms'" if unit == "seconds" else ""
+    example = f", like '{written}ms'" if unit == "seconds" else ""
     return f"write it in {' or '.join(suffixes)}{example}"
 
 
-def bytes_of(text: str, unit: str | None = None) -> int:
-    """Parse ``512MiB`` or ``64KB``. `unit`: of a bare number; None forbids bare numbers. Raises ValueError."""
+def parse_bytes(text: str) -> int:
+    """Parse ``512MiB``, ``64KB`` or a number of bytes. Raise ValueError."""
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text.strip())
-    size = _SIZES.get(found[2] or unit or "") if found else None
-    if found is None or size is None:
+    if found is None or (size := _SIZES.get(found[2] or "B")) is None:
         raise ValueError(f"{text.strip()!r} is not a number of bytes; write 512MiB, 2GiB or 1000000B")
     return int(float(found[1]) * size)
 
 
 def digits(value: float, count: int = 3) -> str:
-    """Return the value with `count` significant digits, but all digits before the decimal point: 1,234 and 0.0123."""
+    """Return the value with `count` significant digits, and never fewer than the whole number has: 1,234; 0.0123."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     places = max(0, count - 1 - math.floor(math.log10(abs(_rounded(value, count)))))
@@ -69,12 +66,12 @@ def signed(value: float) -> str:
 
 
 def time(seconds: float | None) -> str:
-    """Return seconds in the largest unit of which there is at least one."""
+    """Return seconds in the largest unit that leaves a number of at least 1."""
     return UNKNOWN if seconds is None else _in_unit(seconds, _TIMES, "s")
 
 
 def minutes(seconds: float) -> str:
-    """Return a time to wait for: in whole seconds, or in minutes from two on."""
+    """Return a time to wait in whole seconds, or in minutes from two minutes on."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
@@ -84,7 +81,7 @@ def rate(per_second: float | None) -> str:
 
 
 def memory(count: float) -> str:
-    """Return bytes in the largest unit of which there is at least one."""
+    """Return bytes in the largest unit that leaves a number of at least 1."""
     return _in_unit(count, _BYTES, "B")
 
 
@@ -94,29 +91,25 @@ def count(number: float) -> str:
 
 
 def share(part: float) -> str:
-    """Return a share of 1 in per cent."""
+    """Return a share as a percentage."""
     return f"{digits(part * 100)} %" if part else "0"
 
 
 _BY_UNIT: dict[Unit, Callable[[float], str]] = {
-    "seconds": time,
-    "per-second": rate,
-    "bytes": memory,
-    "bytes-per-second": lambda value: f"{memory(value)}/s",
-    "count": count,
-    "share": share,
-}
+    "seconds": time, "per-second": rate, "bytes": memory, "bytes-per-second": lambda value: f"{memory(value)}/s",
+    "count": count, "share": share,
+}  # fmt: skip
 
 
 def of_unit(value: float | None, unit: Unit, *, at_least: bool = False) -> str:
-    """Return a figure's value in its unit. `at_least`: it is a lower bound, "≥ 300 ms"."""
+    """Return a figure's value in its unit. `at_least`: mark it as a lower bound, "≥ 300 ms"."""
     return UNKNOWN if value is None else f"{'≥ ' if at_least else ''}{_BY_UNIT[unit](value)}"
 
 
 def ratio(value: float | None, interval: Interval | None = None) -> str:
     """Return a ratio with its confidence interval, if it has one: `1.50 (1.23 to 1.82)`.
 
-    More than three digits are shown if three would make the ends of the interval equal, or move one across 1.
+    It has more than three digits if three would make the ends of the interval equal, or move one to or across 1.
     """
     if value is None:
         return UNKNOWN
@@ -131,16 +124,14 @@ def ratio_of(estimate: _Estimate | None) -> str:
     return UNKNOWN if estimate is None else ratio(estimate.value, estimate.interval)
 
 
-def _in_unit(value: float, sizes: Sequence[tuple[float, str]], smallest: str) -> str:
-    for size, unit in sizes:
-        if abs(_rounded(value / size, 3)) >= 1:
-            return f"{digits(value / size)} {unit}"
-    return f"0 {smallest}"
+def _in_unit(value: float, sizes: Mapping[str, float], of_zero: str) -> str:
+    unit = next((unit for unit, size in sizes.items() if abs(_rounded(value / size, 3)) >= 1), None)
+    return f"0 {of_zero}" if unit is None else f"{digits(value / sizes[unit])} {unit}"
 
 
 def _keeps_meaning(interval: Interval, count: int) -> bool:
     """Return whether the ends, rounded to `count` digits, stay different and on their sides of 1."""
-    if math.isclose(*interval, rel_tol=1e-9):  # they differ by the rounding of computations
+    if math.isclose(*interval, rel_tol=1e-9):  # they differ only by rounding errors
         return True
     rounded = [_rounded(end, count) for end in interval]
     sides = [[(end > 1, end < 1) for end in ends] for ends in (interval, rounded)]

@@ -8,15 +8,12 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from clientlab.errors import FieldError
-from clientlab.nearest import nearest
+from clientlab.text import suggest_nearest
 
 _Valid = TypeVar("_Valid")
 
-_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
-"""Pydantic's errors for a key that a table does not have."""
-
-_LONGEST = 60
-"""Characters of a key or value in a message."""
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # pydantic's errors for an unknown key
+_LONGEST = 60  # characters of a key or value in a message
 
 
 class DocumentPart(BaseModel):
@@ -31,15 +28,15 @@ class MeasuredPart(DocumentPart):
     model_config = ConfigDict(allow_inf_nan=False)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a validated copy with changes. Pydantic's own copies take any value. Raises ValidationError."""
+        """Return a changed copy, validated, unlike pydantic's own copies. Raise ValidationError."""
         copy = super().model_copy(deep=deep)
         return type(self).model_validate({**dict(copy), **update}) if update else copy
 
 
-def validated(validate: Callable[[Any], _Valid], document: Any, known: Collection[str] = ()) -> _Valid:
-    """Return what `validate` makes of a document. Raises FieldError for its first problem."""
+def validate(validator: Callable[[Any], _Valid], document: Any, known: Collection[str] = ()) -> _Valid:
+    """Return what `validator` makes of a document. Raise FieldError for its first problem."""
     try:
-        return validate(document)
+        return validator(document)
     except ValidationError as error:
         raise first_problem(error, document, known) from error
 
@@ -47,8 +44,8 @@ def validated(validate: Callable[[Any], _Valid], document: Any, known: Collectio
 def first_problem(error: ValidationError, document: Any = None, known: Collection[str] = ()) -> FieldError:
     """Return a failed validation as ``workloads.main.requests: Input should be a valid integer, got 'many'``.
 
-    An unknown key comes before other errors: it may be the missing one, misspelt. `document`: what was validated; the
-    key then leaves out the members of unions, which pydantic names as well. `known`: all keys, for a hint.
+    Unknown keys are reported before missing ones, because they may be misspelt. `document`: what was validated; the key
+    then leaves out the members of unions. `known`: all keys, for a hint.
     """
     first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
     kind, key = first["type"], list[str | int]()
@@ -59,15 +56,15 @@ def first_problem(error: ValidationError, document: Any = None, known: Collectio
             key.append(part)
             document = document[part]
     if kind in _UNKNOWN:
-        hint = "; it belongs to another table" if key[-1] in known else nearest(str(key[-1]), known)
+        hint = "; it belongs to another table" if key[-1] in known else suggest_nearest(str(key[-1]), known)
         message = f"unknown key{hint}"
     elif kind in {"missing", "value_error"}:
         message = first["msg"].removeprefix("Value error, ")
     else:
-        message = f"{first['msg']}, got {shortened(repr(first['input']))}"
-    return FieldError([shortened(part) if isinstance(part, str) else part for part in key], message)
+        message = f"{first['msg']}, got {shorten(repr(first['input']))}"
+    return FieldError([shorten(part) if isinstance(part, str) else part for part in key], message)
 
 
-def shortened(text: str) -> str:
-    """Return a text as a part of one line: a document can hold names of megabytes, with line feeds in them."""
+def shorten(text: str) -> str:
+    """Return the beginning of a text on one line. A document can contain names of megabytes with line feeds."""
     return " ".join(text.split())[:_LONGEST]

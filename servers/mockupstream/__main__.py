@@ -8,16 +8,15 @@ import socket
 import sys
 from collections.abc import Sequence
 
-from mockupstream.ledger import Book
-from mockupstream.metrics import UpstreamCollector
+from mockupstream.metrics import Book, UpstreamCollector
 from mockupstream.settings import or_exit, raise_open_files, read_settings
 
 
 def main(words: Sequence[str]) -> None:
-    """Serve until interrupted or terminated; exit with 2 if the words or the environment are wrong.
+    """Serve until interrupted or terminated. Exit with 2 if the words or the environment are wrong.
 
-    Flask is served as by `flask run`: werkzeug's server, a thread for each connection. aiohttp is served by its
-    `run_app` on asyncio's own event loop.
+    Flask runs as in `flask run`: werkzeug's server, with a thread per connection. aiohttp runs in its `run_app` on
+    asyncio's own event loop.
     """
     parser = argparse.ArgumentParser(prog="python -m mockupstream", description=__doc__)
     parser.add_argument("framework", choices=("flask", "aiohttp"))

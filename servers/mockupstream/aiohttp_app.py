@@ -11,10 +11,9 @@ from aiohttp import web
 from aiohttp.worker import GunicornUVLoopWebWorker
 from multidict import CIMultiDict
 
-from mockupstream import metrics
 from mockupstream.alarm import Alarm
 from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route, joined
-from mockupstream.ledger import Ledger, digest_of
+from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.quick_replies import QuickReplies
 from mockupstream.settings import Settings
 
@@ -23,9 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _FEWEST_REMEMBERED = 256
 
 
-def build(
-    settings: Settings, ledger: Ledger, exposition: metrics.UpstreamCollector
-) -> tuple[web.Application, QuickReplies]:
+def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> tuple[web.Application, QuickReplies]:
     """Return the application, and the replies that it remembers."""
     app = web.Application()
     upstream = _AiohttpUpstream(Contract(settings), ledger)
@@ -39,7 +36,7 @@ def build(
 
 
 class Runner(web.AppRunner):
-    """Runs an application, and looks for a remembered reply before it gets the request. `options`: of AppRunner."""
+    """Runs an application, but answers a request itself if it remembers the reply. `options`: those of AppRunner."""
 
     def __init__(self, app: web.Application, quick: QuickReplies, **options: Any) -> None:
         super().__init__(app, **options)
@@ -54,12 +51,12 @@ class Runner(web.AppRunner):
 class UpstreamWorker(GunicornUVLoopWebWorker):
     """gunicorn's worker for aiohttp on uvloop, with the configured backlog.
 
-    asyncio listens once more on the socket, with a backlog of 128 of its own: a burst of more connections would lose
-    some, which then connect a second later.
+    asyncio listens on the socket once more, with a backlog of 128. In a larger burst, some connections would be lost
+    and established a second later.
     """
 
     def notify(self) -> None:
-        """Tell the master each second that the worker lives, and set the backlog."""
+        """Report each second to the master that the worker lives, and set the backlog."""
         super().notify()
         for listener in self.sockets:
             listener.listen(self.cfg.backlog)
@@ -102,7 +99,7 @@ class _AiohttpUpstream:
             if reply.pieces is not None:
                 return await self._stream(request, reply)
             query = request.rel_url.raw_query_string
-            if not (reply.seconds or request.body_exists) and self._contract.settled(route, query):
+            if not (reply.seconds or request.body_exists) and self._contract.is_settled(route, query):
                 self.quick.remember(request, route, reply)
             return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
         finally:
@@ -123,7 +120,7 @@ class _AiohttpUpstream:
         return response
 
     def _count_connection(self, request: web.BaseRequest) -> None:
-        """Count a connection at its first request. Closed ones are forgotten when they have become many."""
+        """Count a connection at its first request. Forget closed ones when there are many."""
         protocol = request.protocol
         if protocol in self._seen:
             return
@@ -135,7 +132,7 @@ class _AiohttpUpstream:
 
 
 async def _read(request: web.Request, *, digest: bool) -> tuple[int, str]:
-    """Read the whole body, keep nothing of it, and return its length and SHA-256."""
+    """Read the whole body without keeping it, and return its length and SHA-256."""
     length, sha256 = 0, hashlib.sha256()
     async for data in request.content.iter_any():
         length += len(data)
@@ -160,7 +157,7 @@ def _call(request: web.Request, length: int, sha256: str) -> Call:
 
 
 def _headers(request: web.Request) -> Mapping[str, str]:
-    # aiohttp decodes headers as UTF-8, WSGI as Latin-1: the contract takes the second.
+    # aiohttp decodes headers as UTF-8, WSGI as Latin-1. The contract uses Latin-1.
     return joined(
         (name, value.encode("utf-8", "surrogateescape").decode("latin-1")) for name, value in request.headers.items()
     )
@@ -170,8 +167,8 @@ async def _health(_request: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-def _metrics(exposition: metrics.UpstreamCollector) -> Handler:
+def _metrics(exposition: UpstreamCollector) -> Handler:
     async def handle(_request: web.Request) -> web.Response:
-        return web.Response(body=exposition.text(), headers=CIMultiDict({"Content-Type": metrics.CONTENT_TYPE}))
+        return web.Response(body=exposition.text(), headers=CIMultiDict({"Content-Type": CONTENT_TYPE}))
 
     return handle

@@ -1,8 +1,8 @@
-"""Timers for coroutines: they wake never too early, and some tens of microseconds late.
+"""Timers for coroutines that never wake too early, and at most some tens of microseconds late.
 
-libuv, and with it uvloop, counts its timers and its clock in whole milliseconds: asyncio.sleep(0.050) ends anywhere
-from 0.9 ms early to 1 ms late. Linux has a timer of nanoseconds that an event loop can watch like a socket, timerfd;
-one is enough for all requests of a worker. Python has os.timerfd_create only since 3.13.
+libuv, and with it uvloop, counts time in whole milliseconds: asyncio.sleep(0.050) ends between 0.9 ms early and 1 ms
+late. Linux has timerfd, a timer with nanoseconds that an event loop can watch like a socket. One is enough for all
+requests of a worker. Python has os.timerfd_create only since 3.13.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TIMER_SPECIFICATION = struct.Struct("@4l").pack
 
 
 class LoopAlarm:
-    """Wakes coroutines by the timers of the event loop, which are up to some milliseconds late."""
+    """Wakes coroutines with timers of the event loop, which are up to some milliseconds late."""
 
     async def until(self, moment: float) -> None:
         """Return when time.monotonic() has reached `moment`."""
@@ -37,7 +37,7 @@ class LoopAlarm:
 
 
 class KernelAlarm:
-    """Wakes coroutines by one timerfd of Linux, always set to the earliest moment that one waits for."""
+    """Wakes coroutines with one timerfd of Linux, which is always set to the earliest moment they wait for."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -68,7 +68,7 @@ class KernelAlarm:
             future = heapq.heappop(sleepers)[2]
             if not future.done():  # done already if its request was cancelled
                 future.set_result(None)
-        # Setting it also makes the timer unreadable again, so that it need not be read; zero switches it off.
+        # Setting the timer also makes it unreadable again, so that it need not be read. Zero switches it off.
         self._set(sleepers[0][0] if sleepers else 0.0)
 
     def _set(self, moment: float) -> None:

@@ -1,4 +1,4 @@
-"""The behaviour of one request: its query parameters, over the defaults and within the limits."""
+"""The behaviour of one request: its query parameters override the defaults, within the limits."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ FIRST_STATUS, LAST_STATUS = 200, 599
 
 
 class Wait(NamedTuple):
-    """The delay of one request: `seconds`, and `told`, the value of the Server-Timing header."""
+    """The delay of one request: `seconds`, and the value of the Server-Timing header."""
 
     seconds: float
-    told: str
+    header: str
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """The parameters of one query: the first of each name. `wait`: None if it must be drawn for each request."""
+    """The parameters of one query, the first of each name. `wait`: None if it must be drawn for each request."""
 
     delay: delays.ParsedDelay
     wait: Wait | None
@@ -41,11 +41,11 @@ class BehaviourReader:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._source = random.Random()  # noqa: S311
-        # Equal query strings have equal behaviour, so on the hot path parsing is one look-up.
+        # Equal query strings have equal behaviour, so parsing usually takes one look-up.
         self.read: Callable[[str], Behaviour] = lru_cache(maxsize=_REMEMBERED)(self._read)
 
     def wait(self, behaviour: Behaviour) -> Wait:
-        """Return the delay of this request. Raise RefusedError (400) if the draw is beyond the limit."""
+        """Return the delay of a request. Raise RefusedError (400) if the draw is beyond the limit."""
         return behaviour.wait or self.draw(behaviour.delay, None)
 
     def draw(self, delay: delays.ParsedDelay, seed: int | None) -> Wait:

@@ -1,6 +1,6 @@
 """The contract of an upstream: its routes as pure functions. An application adds only its framework.
 
-An application reads a request into a `Call`, asks `Contract.reply` for the `Reply`, waits its seconds and sends it.
+An application reads a request into a `Call`, gets the `Reply` from `Contract.reply`, waits its seconds and sends it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import NamedTuple
 from mockupstream import payloads
 from mockupstream.behaviour import Behaviour, BehaviourReader, read_delay, read_status
 from mockupstream.payloads import Piece
-from mockupstream.planets import position
 from mockupstream.refusals import RefusedError, as_json, whole_number
 from mockupstream.settings import Settings
 
@@ -24,9 +23,9 @@ BODILESS = frozenset({204, 205, 304})
 
 
 def joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return headers by lower-case name, sorted, repeated ones joined by a comma (RFC 9110, 5.3).
+    """Return headers by lower-case name, sorted. Repeated ones are joined by a comma (RFC 9110, 5.3).
 
-    Names with an underscore are left out: WSGI cannot tell them from those with a hyphen, and gunicorn drops them.
+    Names with an underscore are left out, because WSGI does not distinguish them from hyphens and gunicorn drops them.
     """
     values: dict[str, list[str]] = {}
     for name, value in headers:
@@ -36,7 +35,7 @@ def joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 class Call(NamedTuple):
-    """A request whose body was read. `sha256`: for /echo only; `arguments`: the parts of the path in the template."""
+    """A request whose body was read. `sha256`: only for /echo; `arguments`: the path's values for the template."""
 
     method: str
     query: str
@@ -48,7 +47,7 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The result of a route: `body`, or `pieces` of a body, with its `length` if it is known in advance."""
+    """The result of a route: a `body`, or its `pieces` and their `length`, if it is known in advance."""
 
     content_type: str
     body: bytes
@@ -69,7 +68,7 @@ class Reply(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A path template and its answer. `digest`: with the body's SHA-256; `settled`: path and query decide it."""
+    """A path template and its answer. `digest`: needs the body's SHA-256; `settled`: depends only on path and query."""
 
     template: str
     number: int
@@ -86,7 +85,7 @@ class Contract:
         self._reader = BehaviourReader(settings)
 
     def reply(self, route: Route, call: Call) -> Reply:
-        """Return the response and its delay in seconds. A refused request has a response, too."""
+        """Return the response and its delay in seconds. A refused request also gets a response."""
         wait = None
         try:
             behaviour = self._reader.read(call.query)
@@ -97,20 +96,20 @@ class Contract:
             self._settings.most_body.check(call.length, f"a request body of {call.length} bytes")
             answer = route.answer(self, call, behaviour)
         except RefusedError as refused:
-            timing = () if wait is None else (("Server-Timing", wait.told),)
+            timing = () if wait is None else (("Server-Timing", wait.header),)
             headers = (("Content-Type", JSON), *timing)
             return Reply(wait.seconds if wait else 0.0, refused.status, headers, refused.body(), None, None)
         # The path overrides the query.
         status = answer.status if behaviour.status is None or "code" in call.arguments else behaviour.status
-        headers = (("Content-Type", answer.content_type), ("Server-Timing", wait.told))
+        headers = (("Content-Type", answer.content_type), ("Server-Timing", wait.header))
         if status in BODILESS:
             return Reply(wait.seconds, status, headers[1:], b"", None, None)
         if answer.pieces is not None and call.method == "HEAD":
             return Reply(wait.seconds, status, headers, b"", (), answer.length)
         return Reply(wait.seconds, status, headers, answer.body, answer.pieces, answer.length)
 
-    def settled(self, route: Route, query: str) -> bool:
-        """Return whether all replies to a path of the route are the same, with this query and without a body."""
+    def is_settled(self, route: Route, query: str) -> bool:
+        """Return whether requests without a body for the same path of the route and this query get the same reply."""
         try:
             return route.settled and self._reader.read(query).wait is not None
         except RefusedError:
@@ -145,7 +144,7 @@ class Contract:
         return Answer(JSON, as_json(document))
 
     def upload(self, call: Call, _behaviour: Behaviour) -> Answer:
-        """`/upload`: the number of body bytes received. Its cost does not grow with the body."""
+        """`/upload`: the number of body bytes received, at a cost that does not grow with the body."""
         return Answer(JSON, as_json({"length": call.length}))
 
     def bytes(self, call: Call, behaviour: Behaviour) -> Answer:
@@ -153,7 +152,7 @@ class Contract:
         size = self._size(call.arguments["n"], "n")
         if size <= payloads.BLOCK:
             return Answer(OCTETS, payloads.seeded(size, behaviour.seed))
-        return Answer(OCTETS, b"", pieces=payloads.seeded_pieces(size, behaviour.seed), length=size)
+        return Answer(OCTETS, b"", pieces=payloads.chunks(size, payloads.BLOCK, behaviour.seed), length=size)
 
     def stream(self, call: Call, behaviour: Behaviour) -> Answer:
         """`/stream/{n}?chunk=`: n seeded bytes, chunked."""
@@ -179,7 +178,7 @@ class Contract:
 
     def planet(self, call: Call, behaviour: Behaviour) -> Answer:
         """`/planets/{name}?lon=&lat=&elevation=&when=`: the position of a planet."""
-        return Answer(JSON, position(call.arguments["name"], behaviour.parameters))
+        return Answer(JSON, payloads.planet_position(call.arguments["name"], behaviour.parameters))
 
     def unknown(self, _call: Call, _behaviour: Behaviour) -> Answer:
         """Refuse any other path."""

@@ -1,9 +1,9 @@
-"""Delays: the text of a user (`120ms`, `lognormal:100ms,0.3`) and the seconds that it means.
+"""Delays: a text (`120ms`, `lognormal:100ms,0.3`), and how to draw the seconds.
 
-Grammar, where TIME is a number of seconds (`0.12`, `1e-3`, `2s`), milliseconds (`120ms`), microseconds (`5us`) or
-minutes (`1m`). The lab has the same grammar; a test compares both.
+In the grammar, TIME is a number of seconds (`0.12`, `1e-3`, `2s`), milliseconds (`120ms`), microseconds (`5us`) or
+minutes (`1m`). The lab has the same grammar; a test compares the two.
 
-    TIME                        always the same
+    TIME                        constant
     uniform:TIME,TIME           between a lowest and a highest
     normal:TIME,TIME            mean and standard deviation, truncated at 0
     lognormal:TIME,NUMBER       median, and sigma of the logarithm
@@ -18,18 +18,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-# No more than twelve digits before the point: no delay needs them, and longer ones would overflow a float.
+# More digits before the point would overflow a float, and no delay needs them.
 _DIGITS = r"(?:\d{1,12}(?:\.\d{0,18})?|\.\d{1,18})(?:e(?:\d|-\d{1,2}))?"
 _NUMBER = re.compile(_DIGITS, re.ASCII)
 _TIME = re.compile(rf"({_DIGITS})(us|ms|s|m|)", re.ASCII)
 # To divide by: 9 / 1000 is the float nearest to 0.009, and 9 * 0.001 is not.
 _PARTS_OF_A_SECOND = {"us": 1_000_000, "ms": 1000, "s": 1, "": 1}
-_STEEPEST = 10  # beyond it, a draw of lognormal would overflow a float now and then
+_STEEPEST = 10  # beyond it, a draw of lognormal could overflow a float
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedDelay:
-    """A delay. `stated`: the largest number of seconds in the text, which a draw of a distribution may exceed."""
+    """A delay. `stated`: the largest number of seconds in the text, which draws of a distribution can exceed."""
 
     text: str
     stated: float
@@ -37,7 +37,7 @@ class ParsedDelay:
     is_fixed: bool = False
 
     def __str__(self) -> str:
-        """Return it as it was written."""
+        """Return the text as it was written."""
         return self.text
 
 
@@ -78,7 +78,7 @@ def seconds(text: str) -> float:
 
 
 def _draw_normal(source: random.Random, mean: float, deviation: float) -> float:
-    # Drawn again below 0: clamping would heap up requests at exactly 0. The mean is at least 0, so two draws do.
+    # Draw again below 0, because clamping would pile up requests at exactly 0. It takes two draws at most on average.
     while (value := source.normalvariate(mean, deviation)) < 0:
         pass
     return value

@@ -13,23 +13,22 @@ from flask import Flask, Request, Response, request
 from werkzeug.exceptions import NotFound
 from werkzeug.routing import Rule
 
-from mockupstream import metrics
 from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route, joined
-from mockupstream.ledger import Ledger, digest_of
+from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.settings import Settings
 
 _READ_SIZE = 1 << 16
 
 
-def build(settings: Settings, ledger: Ledger, exposition: metrics.UpstreamCollector) -> Flask:
+def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> Flask:
     """Return the application."""
     app = Flask("mockupstream", static_folder=None)
-    app.url_map.merge_slashes = False  # or a path with two slashes would be redirected
+    app.url_map.merge_slashes = False  # otherwise, a path with two slashes would be redirected
     upstream = _FlaskUpstream(Contract(settings), ledger)
     app.add_url_rule("/healthz", "healthz", _health)
-    app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=metrics.CONTENT_TYPE))
+    app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=CONTENT_TYPE))
     for route in ROUTES:
-        # Added to the map itself, because add_url_rule would name the methods, and every route takes any method.
+        # add_url_rule would restrict the methods, and every route takes any method.
         app.url_map.add(Rule(route.template.replace("{", "<").replace("}", ">"), endpoint=route.template))
         app.view_functions[route.template] = upstream.view(route)
     unknown = upstream.view(UNKNOWN)
@@ -38,7 +37,7 @@ def build(settings: Settings, ledger: Ledger, exposition: metrics.UpstreamCollec
 
 
 class _Response(Response):
-    """A response with the contract's headers alone: Flask would call one without a type HTML."""
+    """A response with only the contract's headers. Flask would add an HTML type to one without a type."""
 
     default_mimetype = None
 
@@ -101,7 +100,7 @@ class _FlaskUpstream:
 
 
 class _Body:
-    """The pieces of a reply, in flight until the server has closed it, as WSGI promises even if sending failed."""
+    """The pieces of a reply. It is in flight until the server closes it, which WSGI promises even if sending fails."""
 
     def __init__(self, reply: Reply, ledger: Ledger) -> None:
         self._pieces = iter(reply.pieces or ())
@@ -123,7 +122,7 @@ class _Body:
 
 
 def _read(asked: Request, *, digest: bool) -> tuple[int, str]:
-    """Read the whole body, keep nothing of it, and return its length and SHA-256."""
+    """Read the whole body without keeping it, and return its length and SHA-256."""
     length, sha256 = 0, hashlib.sha256()
     while data := asked.stream.read(_READ_SIZE):
         length += len(data)

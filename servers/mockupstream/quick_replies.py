@@ -1,4 +1,4 @@
-"""Replies that were sent once and will be the same again: their bytes, by the request's path and query.
+"""Replies of the aiohttp upstream that are always the same: their bytes, by the request's path and query.
 
 A bare aiohttp application took 33 µs of CPU time for a quick request, and 18 µs without its router and with a prepared
 response, so the lab's server limits its clients less. aiohttp still reads the requests and keeps the connections.
@@ -16,7 +16,7 @@ from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import SERVER_SOFTWARE, HttpVersion11
 
 from mockupstream.contract import BODILESS, Reply, Route
-from mockupstream.ledger import Ledger, digest_of
+from mockupstream.metrics import Ledger, digest_of
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -24,9 +24,9 @@ _MOST = 1024
 
 
 class _Remembered(NamedTuple):
-    """A reply as bytes, without the time: that is between `head` and `rest`. `sent`: bytes of its body.
+    """A reply as bytes; the time goes between `head` and `rest`. `sent`: bytes of its body.
 
-    `digest`: that of the request (see `ledger.digest_of`).
+    `digest`: that of the request (see `metrics.digest_of`).
     """
 
     route: int
@@ -38,7 +38,7 @@ class _Remembered(NamedTuple):
 
 
 class QuickReplies:
-    """Remembers replies to GET without a body, and sends them by the shortest way. Each worker has one."""
+    """Remembers replies to GET requests without a body, and sends them without the router. Each worker has one."""
 
     def __init__(self, ledger: Ledger, saw: Callable[[web.BaseRequest], None]) -> None:
         """`saw` gets each request, because one may be the first of its connection."""
@@ -47,7 +47,7 @@ class QuickReplies:
         self._remembered: dict[str, _Remembered] = {}
 
     def remember(self, request: web.BaseRequest, route: Route, reply: Reply) -> None:
-        """Keep a reply that is the same each time, at once, and not in pieces."""
+        """Keep a reply that is always the same, without a delay and in one piece."""
         if request.method != "GET" or reply.status in BODILESS:
             return
         if len(self._remembered) >= _MOST:
@@ -66,7 +66,7 @@ class QuickReplies:
         )
 
     def before(self, otherwise: Handler) -> Handler:
-        """Return a handler that sends what is remembered, and leaves everything else to another one."""
+        """Return a handler that sends remembered replies, and leaves all other requests to `otherwise`."""
         find, ready, saw = self._remembered.get, self._ledger.ready, self._saw
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -91,7 +91,7 @@ class QuickReplies:
 
 
 class _Written(web.StreamResponse):
-    """A response that aiohttp has nothing to do for, but to keep the connection."""
+    """A response that was written already, so that aiohttp only has to keep the connection."""
 
     @property
     def keep_alive(self) -> bool:
@@ -110,5 +110,5 @@ _WRITTEN = _Written()
 def _phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
-    except ValueError:  # no standard status; aiohttp has no words for it either
+    except ValueError:  # a non-standard status, for which aiohttp has no phrase either
         return ""

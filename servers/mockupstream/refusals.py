@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class RefusedError(Exception):
-    """A request that gets an error response, with equal bytes from every upstream. `details`: for its JSON body."""
+    """A request gets an error response, with the same bytes from both upstreams. `details`: for its JSON body."""
 
     def __init__(self, status: int, error: str, **details: object) -> None:
         super().__init__(error)
@@ -20,7 +20,7 @@ class RefusedError(Exception):
 
 
 class Limit(NamedTuple):
-    """A bound that a request must not exceed, and the environment variable that raises it."""
+    """A limit for requests, and the environment variable that raises it."""
 
     value: float
     unit: str
@@ -40,7 +40,7 @@ def as_json(document: object) -> bytes:
 
 
 def whole_number(text: str, what: str, least: int) -> int:
-    """Read a whole number of at least `least`, of at most 18 digits. Raise RefusedError (400), which names `what`."""
+    """Parse a whole number from `least` up, with at most 18 digits. Raise RefusedError (400) that names `what`."""
     if text.isascii() and text.isdigit() and len(text) <= 18 and int(text) >= least:
         return int(text)
     raise RefusedError(400, f"{what} must be a whole number of at least {least}, not {text!r}")

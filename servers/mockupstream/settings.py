@@ -1,4 +1,4 @@
-"""Settings of an upstream, read from the environment (`MOCKUPSTREAM_*`) when it starts. Empty ones count as not set."""
+"""Settings of an upstream, read from the environment (`MOCKUPSTREAM_*`) when it starts. Empty ones are ignored."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TypeVar
 from mockupstream import delays
 from mockupstream.refusals import Limit
 
-_Value = TypeVar("_Value")
+Value = TypeVar("Value")
 
 
 class BadVariableError(Exception):
-    """An environment variable that cannot be read; the text is one line that names it."""
+    """An environment variable has an invalid value. The text is one line that names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,32 +29,18 @@ class Settings:
     most_size: Limit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """The settings of gunicorn, for `gunicorn_config.py`."""
-
-    framework: str
-    bind: str
-    workers: int
-    threads: int
-    worker_class: str
-    keep_alive: int
-    backlog: int
-    graceful_timeout: int
-
-
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read the behaviour and the limits. Raise BadVariableError.
 
-    `MOCKUPSTREAM_DELAY` is the delay of requests that ask for none. `MOCKUPSTREAM_MAX_DELAY` is a time, `_MAX_BODY`
-    and `_MAX_SIZE` are bytes of a request's and of a response's body.
+    `MOCKUPSTREAM_DELAY` is the delay of requests that do not ask for one. `MOCKUPSTREAM_MAX_DELAY` is a time;
+    `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body.
     """
-    most_delay = _read(environment, "MAX_DELAY", "60s", delays.seconds)
-    delay = _read(environment, "DELAY", "0", delays.parse)
+    most_delay = read_variable(environment, "MAX_DELAY", "60s", delays.seconds)
+    delay = read_variable(environment, "DELAY", "0", delays.parse)
     if delay.stated > most_delay:
         raise BadVariableError(f"MOCKUPSTREAM_DELAY: {delay} is beyond MOCKUPSTREAM_MAX_DELAY, {most_delay:g} s")
     body, size = (
-        Limit(_read(environment, name, str(256 << 20), _between(0, 10**12)), "bytes", f"MOCKUPSTREAM_{name}")
+        Limit(read_variable(environment, name, str(256 << 20), between(0, 10**12)), "bytes", f"MOCKUPSTREAM_{name}")
         for name in ("MAX_BODY", "MAX_SIZE")
     )
     return Settings(
@@ -62,28 +48,14 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     )
 
 
-def read_serving(environment: Mapping[str, str]) -> Serving:
-    """Read what gunicorn needs. Raise BadVariableError."""
-    return Serving(
-        framework=_read(environment, "FRAMEWORK", "aiohttp", _one_of("flask", "aiohttp")),
-        bind=_read(environment, "BIND", "127.0.0.1:8000", str),
-        workers=_read(environment, "WORKERS", "4", _between(1, 256)),
-        threads=_read(environment, "THREADS", "25", _between(1, 4096)),
-        worker_class=_read(environment, "WORKER_CLASS", "gthread", _one_of("gthread", "sync")),
-        keep_alive=_read(environment, "KEEP_ALIVE", "75", _between(1, 86_400)),
-        backlog=_read(environment, "BACKLOG", "2048", _between(1, 65_535)),
-        graceful_timeout=_read(environment, "GRACEFUL_TIMEOUT", "3", _between(1, 3600)),
-    )
-
-
 def raise_open_files() -> None:
     """Raise the limit of open files of this process and its workers to the system's hard limit."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(ValueError, OSError):  # macOS calls it unlimited and takes less
+    with contextlib.suppress(ValueError, OSError):  # macOS reports an unlimited one and accepts less
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def or_exit(read: Callable[[Mapping[str, str]], _Value], environment: Mapping[str, str]) -> _Value:
+def or_exit(read: Callable[[Mapping[str, str]], Value], environment: Mapping[str, str]) -> Value:
     """Return the result of `read`, or print the name of the wrong variable and exit with code 2."""
     try:
         return read(environment)
@@ -92,7 +64,8 @@ def or_exit(read: Callable[[Mapping[str, str]], _Value], environment: Mapping[st
         sys.exit(2)
 
 
-def _read(environment: Mapping[str, str], name: str, default: str, convert: Callable[[str], _Value]) -> _Value:
+def read_variable(environment: Mapping[str, str], name: str, default: str, convert: Callable[[str], Value]) -> Value:
+    """Return the converted value of `MOCKUPSTREAM_<name>`. Raise BadVariableError if `convert` raises ValueError."""
     variable = f"MOCKUPSTREAM_{name}"
     try:
         return convert(environment.get(variable) or default)
@@ -100,7 +73,9 @@ def _read(environment: Mapping[str, str], name: str, default: str, convert: Call
         raise BadVariableError(f"{variable}: {error}") from error
 
 
-def _between(least: int, most: int) -> Callable[[str], int]:
+def between(least: int, most: int) -> Callable[[str], int]:
+    """Return a parser for whole numbers in this range."""
+
     def convert(text: str) -> int:
         if text.isdecimal() and len(text) <= 18 and least <= int(text) <= most:
             return int(text)
@@ -109,7 +84,9 @@ def _between(least: int, most: int) -> Callable[[str], int]:
     return convert
 
 
-def _one_of(*names: str) -> Callable[[str], str]:
+def one_of(*names: str) -> Callable[[str], str]:
+    """Return a parser for one of these words."""
+
     def convert(text: str) -> str:
         if text not in names:
             raise ValueError(f"{text!r} is neither {' nor '.join(names)}")

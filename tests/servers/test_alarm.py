@@ -1,4 +1,4 @@
-"""Waking at a moment."""
+"""Timers for coroutines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nobody_wakes_early(kind: type[KernelAlarm | LoopAlarm]) -> None:
-    """Every sleeper wakes at its moment or after it; by the kernel's timer also in the order of the moments."""
+def test_no_sleeper_wakes_early(kind: type[KernelAlarm | LoopAlarm]) -> None:
+    """With the kernel's timer, sleepers also wake in the order of their moments."""
 
     async def sleep_all() -> list[float]:
         alarm = kind()

@@ -1,4 +1,4 @@
-"""The contract, asked of both upstreams over HTTP."""
+"""The contract, tested over HTTP with both upstreams."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RAW = {"Host": "upstream", "User-Agent": "test", "Accept-Encoding": "identity"}
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_both_answer_the_same(upstreams: dict[str, Server], method: str) -> None:
+def test_both_upstreams_send_the_same_replies(upstreams: dict[str, Server], method: str) -> None:
     for path in SAME:
         ours, theirs = (upstreams[name].ask(path, method, b"abc", RAW) for name in ("flask", "aiohttp"))
         assert (path, ours.status, ours.body) == (path, theirs.status, theirs.body)
@@ -40,21 +40,21 @@ def test_both_answer_the_same(upstreams: dict[str, Server], method: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/todos/7?", "/status/204?", "/?status=503&"])
-def test_a_reply_is_the_same_when_it_is_sent_again(upstream: Server, path: str) -> None:
-    """Status, words, headers and body: the aiohttp upstream sends the bytes that it remembers of the first reply."""
+def test_a_repeated_reply_is_the_same(upstream: Server, path: str) -> None:
+    """The aiohttp upstream remembers the bytes of the first reply."""
 
-    def told(connection: http.client.HTTPConnection) -> tuple[object, ...]:
+    def fetch(connection: http.client.HTTPConnection) -> tuple[object, ...]:
         connection.request("GET", f"{path}again={path}")
         response = connection.getresponse()
         headers = [(name, value) for name, value in response.getheaders() if name != "Date"]
         return response.status, response.reason, sorted(headers), response.read()
 
     with contextlib.closing(upstream.connect()) as connection:  # which one worker serves
-        first = told(connection)
-        assert [told(connection) for _ in range(3)] == [first] * 3
+        first = fetch(connection)
+        assert [fetch(connection) for _ in range(3)] == [first] * 3
 
 
-def test_head_has_headers_alone(upstream: Server) -> None:
+def test_head_has_headers_only(upstream: Server) -> None:
     with contextlib.closing(upstream.connect()) as connection:
         for path, length in (("/", "21"), ("/bytes/100000", "100000"), ("/stream/10", None)):
             head = ask(connection, path, "HEAD")
@@ -62,38 +62,38 @@ def test_head_has_headers_alone(upstream: Server) -> None:
             assert ask(connection, "/").status == 200
 
 
-@pytest.mark.parametrize(("path", "told"), [("/delay/0.06", 60), ("/planets/vulcan?delay=uniform:50ms,60ms", 50)])
-def test_never_earlier_than_asked(upstream: Server, path: str, told: float) -> None:
+@pytest.mark.parametrize(("path", "least"), [("/delay/0.06", 60), ("/planets/vulcan?delay=uniform:50ms,60ms", 50)])
+def test_no_reply_is_earlier_than_its_delay(upstream: Server, path: str, least: float) -> None:
     start = time.perf_counter()
     response = upstream.ask(path)
     held = (time.perf_counter() - start) * 1000
     timing = float(response.headers["Server-Timing"].removeprefix("delay;dur="))
-    assert told <= timing <= 60
+    assert least <= timing <= 60
     assert held >= timing
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "told"),
+    ("path", "body", "text"),
     [
         ("/?delay=11s", b"", "10 s, which MOCKUPSTREAM_MAX_DELAY"),
         ("/stream/2000000", b"", "1048576 bytes, which MOCKUPSTREAM_MAX_SIZE"),
         ("/", b"x" * 2_000_000, "1048576 bytes, which MOCKUPSTREAM_MAX_BODY"),
     ],
 )
-def test_beyond_a_limit(upstream: Server, path: str, body: bytes, told: str) -> None:
-    """Beyond a limit is 400 with a JSON that names the limit and its variable, and no cap."""
+def test_a_request_beyond_a_limit_is_refused_with_the_limit_and_its_variable(
+    upstream: Server, path: str, body: bytes, text: str
+) -> None:
     with contextlib.closing(upstream.connect()) as connection:
         response = ask(connection, path, "POST", body)
-        document = json.loads(response.body)
         assert response.status == 400
-        assert told in document["error"]
-        # The whole body was read, so that the connection is still good.
+        assert text in json.loads(response.body)["error"]
+        # The whole body was read, so the connection can still be used.
         assert ask(connection, "/").status == 200
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-def test_echo_tells_what_arrived(upstream: Server, framing: str) -> None:
-    """/echo tells the method, the headers, and the body's length and SHA-256, also of a body that is compressed."""
+def test_echo_returns_the_received_request(upstream: Server, framing: str) -> None:
+    """Compressed bodies are not decompressed."""
     body = bytes(range(256)) * 500
     headers = {"X-Twice": "a,b", "Content-Encoding": "gzip", "X-Word": "gr\u00fcn"}
     with contextlib.closing(upstream.connect()) as connection:
@@ -120,7 +120,7 @@ def test_stream_is_chunked(upstream: Server) -> None:
     assert sizes == [4, 4, 2, 0]
 
 
-def test_drip_is_slow_and_sized(upstream: Server) -> None:
+def test_drip_spreads_its_bytes_over_the_duration(upstream: Server) -> None:
     with contextlib.closing(upstream.connect()) as connection:
         start = time.perf_counter()
         connection.request("GET", "/drip?duration=0.2&numbytes=4&code=202")
@@ -132,8 +132,7 @@ def test_drip_is_slow_and_sized(upstream: Server) -> None:
     assert [moment >= least for moment, least in zip(moments, (0, 0.05, 0.1, 0.15), strict=True)] == [True] * 4
 
 
-def test_status_is_what_was_asked_for(upstream: Server) -> None:
-    """/status gives the status of its path, against the query; ?status= gives it on other routes, with their body."""
+def test_the_status_comes_from_the_path_or_else_from_the_query(upstream: Server) -> None:
     with contextlib.closing(upstream.connect()) as connection:
         for status in (200, 204, 205, 304, 404, 503, 599):
             assert ask(connection, f"/status/{status}?status=500").status == status

@@ -1,1 +1,1 @@
-"""The link: a process that relays TCP connections as if a network were in between (docs/link.md)."""
+"""The link: a process that relays TCP connections like a network (docs/link.md)."""

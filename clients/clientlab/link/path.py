@@ -1,15 +1,13 @@
-"""The network path: delay, bandwidth, and the congestion window that every sender obeys; and the events of a link.
+"""The network path: the events of a link, its delay and bandwidth, and the congestion window of each connection.
 
-Bytes leave one after the other: the last of `size` bytes leaves `size * 8 / bandwidth` seconds after the first, and the
-next ones wait until then. Only payload counts. Nothing is lost: while the bandwidth is full, the link stops reading the
-senders' sockets, and TCP makes the peers wait.
+The last of `size` bytes leaves `size * 8 / bandwidth` seconds after the first, and the next ones wait until then. Only
+payload counts. Nothing is lost: while the bandwidth is full, the link stops reading the senders' sockets.
 
-A congestion window begins with 10 segments (RFC 6928) and grows by the bytes that are acknowledged (RFC 5681, 3.1), so
-it doubles per round trip. As in Linux, it does not grow while no more than half of it is used (`tcp_is_cwnd_limited`),
-and it is halved for each retransmission time-out that the connection was idle (RFC 2861, `tcp_cwnd_restart`).
+A congestion window begins with 10 segments (RFC 6928) and grows by the acknowledged bytes (RFC 5681, 3.1). As in Linux,
+it does not grow while at most half of it is used (`tcp_is_cwnd_limited`), and it is halved for each retransmission
+time-out that the connection was idle (RFC 2861, `tcp_cwnd_restart`).
 
-An event's function gets the time at which the event was due, not the time at which it runs, so the timer's lateness
-does not add up over the rounds of a transfer.
+Actions get the time at which their event was due, so the timer's lateness does not add up over a transfer.
 """
 
 from __future__ import annotations
@@ -25,24 +23,21 @@ from typing import Any
 
 from clientlab.executors.pacing import KernelTimer, has_kernel_timer
 
-SEGMENT = 1460  # bytes of payload: Ethernet's 1,500 less two headers of 20
+SEGMENT = 1460  # bytes of payload: Ethernet's 1,500 minus two headers of 20
 INITIAL_WINDOW = 10 * SEGMENT
-_MOST_WINDOW = 64 * 2**20  # 5 Gbit/s at 100 ms, more than one process relays
-_LEAST_VARIATION = 0.2  # seconds by which the time-out exceeds the round trip, at least, in Linux (TCP_RTO_MIN)
+_MOST_WINDOW = 64 * 2**20  # 5 Gbit/s at 100 ms, more than one process can relay
+_LEAST_VARIATION = 0.2  # seconds by which the time-out exceeds the round trip at least in Linux (TCP_RTO_MIN)
 _PIECE_SECONDS = 1e-3
 _LEAST_QUEUE = 64 * 2**10
 _ROUNDING = 1e-9
-EARLY = 50e-6
-"""Seconds that an event may be early, to share a wake-up with its neighbour. A wake-up costs more than an event."""
+_EARLY = 50e-6  # seconds that an event may be early: sharing a wake-up with its neighbour saves CPU time
 
-Action = Callable[[float, Any], None]
-"""Called with the time at which the event was due, and the event's argument."""
-SetTimer = Callable[[float | None], None]
-"""Sets the timer to a time of `time.monotonic()`; None stops it."""
+Action = Callable[[float, Any], None]  # a function of the time at which an event was due, and of the event's argument
+SetTimer = Callable[[float | None], None]  # sets the timer to a time of `time.monotonic()`, or stops it with None
 
 
 class Agenda:
-    """The events of a link. `clock()` returns seconds; the owner sets `set_timer`, which lets `run` be called."""
+    """The events of a link. The owner sets `set_timer`, and calls `run` when that timer fires."""
 
     set_timer: SetTimer
 
@@ -54,16 +49,13 @@ class Agenda:
         self._queues: list[deque[tuple[float, Action, Any]]] = []
 
     def add_alarm(self, due: float, action: Action) -> None:
-        """Call `action(due, None)` when it is due. Alarms may be added in any order."""
+        """Call `action(due, None)` when it is due. Alarms can be added in any order."""
         heapq.heappush(self._alarms, (due, next(self._numbers), action))
         if due < self._set_for:
             self._set(due)
 
     def new_queue(self) -> Callable[[float, Action, Any], None]:
-        """Return a function that adds events to a new queue, in the order of their times, as the arrivals of one delay.
-
-        A deque is as fast with ten thousand connections as with ten.
-        """
+        """Return a function that adds events in the order of their times, like arrivals after a constant delay."""
         events: deque[tuple[float, Action, Any]] = deque()
         self._queues.append(events)
 
@@ -75,9 +67,8 @@ class Agenda:
         return add
 
     def run(self) -> None:
-        """Run all events that are due, and set the timer to the next one."""
-        self._set_for = -math.inf  # the timer is set once, below
-        until = self.clock() + EARLY
+        self._set_for = -math.inf  # actions must not set the timer, which is set once, below
+        until = self.clock() + _EARLY
         while self._alarms and self._alarms[0][0] <= until:
             due, _, wake = heapq.heappop(self._alarms)
             wake(due, None)
@@ -93,8 +84,8 @@ class Agenda:
         self.set_timer(due if due < math.inf else None)
 
 
-def timer(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> SetTimer:
-    """Return the most precise timer of the system: on Linux, timers of event loops count milliseconds."""
+def make_timer(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> SetTimer:
+    """Return the most precise timer of the system. On Linux, those of event loops count milliseconds."""
     if has_kernel_timer():
         kernel = KernelTimer()
         loop.add_reader(kernel.descriptor, callback)
@@ -113,8 +104,8 @@ def timer(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> SetT
 class OneWay:
     """One direction of a link, which all connections share. `rtt`: seconds; `bandwidth`: bits per second, or None.
 
-    `carried`: bytes since the start. `piece`: most bytes that leave at once, those of a millisecond. The bandwidth is
-    full while bytes wait for longer than one round trip, or than 64 KiB take.
+    `carried`: bytes since the start. `piece`: the most bytes that leave at once, worth a millisecond. The bandwidth is
+    full while bytes wait for longer than one round trip and than 64 KiB take.
     """
 
     def __init__(self, agenda: Agenda, rtt: float, bandwidth: float | None) -> None:
@@ -131,19 +122,18 @@ class OneWay:
             self._longest_wait = max(rtt, _LEAST_QUEUE * self._seconds_per_byte)
 
     def is_full(self, at: float) -> bool:
-        """Return whether senders have to take turns."""
         return self._free_at - at > self._longest_wait + _ROUNDING
 
     def next_turn(self) -> float:
-        """Return when a sender may send a piece, while the bandwidth is full. Each call is another sender's turn."""
+        """Return when a sender may send its next piece while the bandwidth is full. Each call takes one turn."""
         following = self._last_turn + self.piece * self._seconds_per_byte
         self._last_turn = max(following, self._free_at - self._longest_wait)
         return self._last_turn
 
     def send(self, size: int, at: float, action: Action, argument: object = None) -> float:
-        """Let bytes leave at `at`, or once the bytes before them have left; call `action` when they arrive.
+        """Let bytes leave at `at`, or after the bytes before them, and call `action` when they arrive.
 
-        Return the time at which the last byte left. Without bandwidth and delay, they arrive before this returns.
+        Return when the last byte leaves. Without bandwidth and delay, the bytes arrive before this returns.
         """
         if self.instant:
             action(at, argument)
@@ -156,7 +146,7 @@ class OneWay:
 
 
 class CongestionWindow:
-    """How many bytes of a connection may be in flight. `rtt`: seconds."""
+    """The number of bytes of a connection that can be in flight. `rtt`: seconds."""
 
     def __init__(self, rtt: float) -> None:
         self.size = INITIAL_WINDOW
@@ -167,7 +157,7 @@ class CongestionWindow:
         self._last_sent = 0.0
 
     def room(self, now: float) -> int:
-        """Return the bytes that may leave now; 0 or less means none."""
+        """Return how many bytes can leave now: none if it is 0 or less."""
         in_flight = self.in_flight
         while in_flight and in_flight[0][0] <= now:
             size = in_flight.popleft()[1]
@@ -181,7 +171,6 @@ class CongestionWindow:
         return self.size - (self._sent - self._acknowledged)
 
     def sent(self, size: int, now: float) -> None:
-        """Count bytes that left."""
         self._last_sent = now
         self.in_flight.append((now + self._rtt, size))
         self._sent += size

@@ -1,7 +1,7 @@
-"""Connections through the link: the two sockets, the flows between them, TCP's handshake, and the end.
+"""Connections through the link: two sockets, the flows between them, TCP's handshake, and the end.
 
-A socket is not read while `READ_AHEAD` bytes wait for the window or the bandwidth; nothing leaves while `UNREAD` bytes
-wait for a receiver that does not read.
+The link does not read a socket while `READ_AHEAD` bytes wait for the window or the bandwidth. Nothing leaves while
+`UNREAD` bytes wait for a receiver that does not read.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ from typing import cast
 from clientlab.link.path import CongestionWindow, OneWay
 
 READ_AHEAD = 128 * 2**10
-UNREAD = 4 * 2**20  # as many as Linux's largest send buffer has (tcp_wmem)
+UNREAD = 4 * 2**20  # the size of Linux's largest send buffer (tcp_wmem)
 HostPort = tuple[str, int]
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
 
 
 class Flow:
-    """One direction of a connection. `source`, `target` and `arrived_end` are set while the sockets are open."""
+    """One direction of a connection. `source`, `target` and `arrived_end` are set while their sockets are open."""
 
     def __init__(self, way: OneWay) -> None:
         self.way = way
         self.source: asyncio.Transport | None = None
         self.target: asyncio.Transport | None = None
-        self.arrived_end: Callable[[], None] | None = None  # called when all bytes have arrived, and their end
+        self.arrived_end: Callable[[], None] | None = None  # called after the last byte
         self._window = CongestionWindow(way.rtt)
         self._waiting: deque[bytes | memoryview] = deque()
-        self._size = 0  # of all that waits
-        self._open = False  # the handshake is not done, or the connection was reset
+        self._size = 0  # bytes that wait
+        self._open = False  # the handshake is done, and the connection was not reset
         self._stalled = False  # the receiver does not read
-        self._held = False  # until an acknowledgement, or until its turn
+        self._held = False  # an alarm is set for the next acknowledgement, or for the next turn
         self._paused = False  # the source is not read
-        self._ended = False  # the source sends no more, and its end has not left
+        self._ended = False  # the source sends no more, but its end has not left yet
 
     def feed(self, data: bytes) -> None:
-        """Take bytes that were read from the source."""
         way, size = self.way, len(data)
-        if self._open and not (self._stalled or self._waiting):  # most messages are small and need no queue
+        if self._open and not (self._stalled or self._waiting):  # most messages are small and skip the queue
             if way.instant:
                 self._arrive(0.0, data)
                 return
@@ -59,7 +58,6 @@ class Flow:
             self.source.pause_reading()
 
     def end(self) -> None:
-        """Note that the source sends no more."""
         self._ended = True
         self._send(self.way.clock())
 
@@ -73,18 +71,16 @@ class Flow:
         self._stalled = True
 
     def resume(self) -> None:
-        """Let bytes leave again."""
         self._stalled = False
         self._send(self.way.clock())
 
     def drop(self) -> None:
-        """Forget what waits: the connection was reset."""
+        """Forget the waiting bytes: the connection was reset."""
         self._waiting.clear()
-        self._size = 0
-        self._open = False
+        self._size, self._open = 0, False
 
     def _send(self, at: float) -> None:
-        """Send what handshake, receiver, window and bandwidth permit, and read the source if little waits."""
+        """Send what handshake, receiver, window and bandwidth permit. Read the source again if few bytes wait."""
         while self._waiting and self._open and not (self._stalled or self._held):
             room = self._window.room(at)
             if room <= 0 or self.way.is_full(at):
@@ -92,7 +88,11 @@ class Flow:
                 due = self._window.in_flight[0][0] if room <= 0 else self.way.next_turn()
                 self.way.add_alarm(due, self._go_on)
             else:
-                piece = self._take(min(self.way.piece, room))
+                piece, most = self._waiting.popleft(), min(self.way.piece, room)
+                if len(piece) > most:
+                    self._waiting.appendleft(memoryview(piece)[most:])
+                    piece = memoryview(piece)[:most]
+                self._size -= len(piece)
                 self._window.sent(len(piece), self.way.send(len(piece), at, self._arrive, piece))
         if self._paused and self._size <= READ_AHEAD // 2 and self.source is not None:
             self._paused = False
@@ -100,15 +100,6 @@ class Flow:
         if self._ended and self._open and not self._waiting:
             self._ended = False
             self.way.send(0, at, self._arrive_end)
-
-    def _take(self, most: int) -> bytes | memoryview:
-        """Return the next bytes, without a copy."""
-        piece = self._waiting.popleft()
-        if len(piece) > most:
-            self._waiting.appendleft(memoryview(piece)[most:])
-            piece = memoryview(piece)[:most]
-        self._size -= len(piece)
-        return piece
 
     def _go_on(self, due: float, _: None) -> None:
         self._held = False
@@ -124,7 +115,7 @@ class Flow:
 
 
 class Side(asyncio.Protocol):
-    """One of the two sockets of a connection. `reads`: the flow of what it receives; `writes`: of what it sends."""
+    """One of the two sockets of a connection. `reads`: the flow of received bytes; `writes`: of sent bytes."""
 
     def __init__(self, reads: Flow, writes: Flow) -> None:
         self.reads, self._writes = reads, writes
@@ -133,7 +124,7 @@ class Side(asyncio.Protocol):
         self.other: Side | None = None
         self.handshake: asyncio.Task[None] | None = None  # the loop itself holds no reference
         self._transport: asyncio.Transport | None = None
-        self._ends_left = 2  # of the bytes that it receives, and of those that it sends
+        self._ends_left = 2  # directions that have not ended
         self._reset_at_once = self._closing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -147,10 +138,10 @@ class Side(asyncio.Protocol):
         self._ends_left -= 1
         self._closing = not self._ends_left
         self.reads.end()
-        return not self._closing  # else its transport closes itself
+        return not self._closing  # otherwise, the transport closes itself
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the base class names it
-        """Forget the socket. Its reset crosses the link to the other one."""
+        """Forget the socket. A reset crosses the link to the other socket."""
         self._transport = self.reads.source = self._writes.target = self._writes.arrived_end = None
         self._writes.drop()
         if not self._closing:
@@ -160,8 +151,8 @@ class Side(asyncio.Protocol):
         self.other = None
 
     def reset(self, _due: float = 0.0, _: None = None) -> None:
-        """Close with a reset, and forget what was written."""
-        self._reset_at_once = True  # if it is still being connected
+        """Close with a reset, and drop unsent bytes."""
+        self._reset_at_once = True  # in case it is still being connected
         if self._transport is not None:
             self._closing = True
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -177,7 +168,7 @@ class Side(asyncio.Protocol):
 
 
 def accept(up: OneWay, down: OneWay, target: HostPort) -> Side:
-    """Return the protocol of the socket that a client just connected to, and begin the handshake with the target."""
+    """Return the protocol for a client's new connection, and begin the handshake with the target."""
     flows = Flow(up), Flow(down)
     client, upstream = Side(*flows), Side(*reversed(flows))
     client.other, upstream.other = upstream, client
@@ -190,9 +181,9 @@ def accept(up: OneWay, down: OneWay, target: HostPort) -> Side:
 
 
 async def _shake_hands(client: Side, upstream: Side, target: HostPort, syn: float) -> None:
-    """Connect to the target when the SYN has arrived, and let the client's bytes leave when the SYN-ACK is back.
+    """Connect to the target when the SYN arrives, and let the client's bytes leave when the SYN-ACK is back.
 
-    The kernel finished the client's handshake before the link knew of it, so the first bytes pay the round trip.
+    The kernel has already completed the client's handshake, so the first bytes wait for the round trip.
     """
     up, down, loop = client.reads.way, upstream.reads.way, asyncio.get_running_loop()
     syn_ack: asyncio.Future[float] = loop.create_future()

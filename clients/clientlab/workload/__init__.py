@@ -1,1 +1,1 @@
-"""The workload: its requests, their delays and their bodies. No module of this package imports a library."""
+"""The workload of a trial: its fields, its load model and its requests. No module here imports an HTTP library."""

@@ -1,20 +1,108 @@
-"""The load model of a workload. Closed: `concurrency` requests in flight. Open: requests arrive by a schedule."""
+"""The load model of a workload. Closed: `concurrency` requests in flight. Open: requests arrive by a schedule.
+
+In an open load, the planned start of request k depends only on (seed, k), so every process of a trial and the analysis
+can compute it. Poisson arrivals have independent, exponentially distributed gaps. Stages map arrivals of rate 1 through
+the inverse of the cumulative rate (Çinlar 1975, Introduction to Stochastic Processes, 4.7).
+"""
 
 from __future__ import annotations
 
+import math
+from array import array
+from bisect import bisect_right
 from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
 
 from clientlab.errors import FieldError
-from clientlab.workload import arrivals
-from clientlab.workload.arrivals import Arrivals
-from clientlab.workload.shard_workload import ShardWorkload
-from clientlab.workload.workload import MOST_REQUESTS, Workload
-from clientlab.workload.written import check_bounds
+from clientlab.workload.values import Stages, draw_share
+from clientlab.workload.workload import MOST_REQUESTS, ShardWorkload, Workload
 
-MOST_DRAWN = 10_000_000
-"""Requests of a trial with Poisson arrivals. Drawing so many takes about 20 s and 80 MB."""
-_FEWEST_DRAWN = 12
-"""Mean number of Poisson arrivals in a trial. With fewer, one round in 160,000 or more would have no request."""
+_MOST_DRAWN = 10_000_000  # Poisson arrivals in a trial; drawing that many takes about 20 s and 80 MB
+_FEWEST_DRAWN = 12  # Poisson arrivals in a trial on average; with 11, one round in 60,000 would have no request
+_STREAM = 2  # of `draw_share`
+_ROUNDING = 1e-9
+
+
+class Arrivals:
+    """The planned starts of `count` requests. `length`: seconds, or None to end when the next request would begin."""
+
+    def __init__(
+        self, stages: Stages, spacing: Literal["uniform", "poisson"], seed: int, count: int | None, length: float | None
+    ) -> None:
+        self._begins = [begins for begins, _ in stages.steps]
+        self._rates = [rate for _, rate in stages.steps]
+        self._reached = [0.0]  # arrivals that are expected before each stage
+        for (begins, rate), (following, _) in pairwise(stages.steps):
+            self._reached.append(self._reached[-1] + (following - begins) * rate)
+        most = math.inf if length is None else self._expected(length)
+        self._places: array[float] | None = None
+        if spacing == "poisson":  # draw the first `count` of a process of rate 1, or those before `most`, and one more
+            self._places, place = array("d"), 0.0
+            while place < most and (count is None or len(self._places) <= count):
+                place -= math.log(draw_share(seed, len(self._places), _STREAM))
+                self._places.append(place)
+        if count is not None:
+            self.count = count
+        else:
+            self.count = math.ceil(most - _ROUNDING) if self._places is None else len(self._places) - 1
+        self.length = self.start_of(self.count) if length is None else length
+
+    def start_of(self, number: int) -> float:
+        """Return the planned start of a request, in seconds since the schedule began."""
+        return self._time_of(float(number) if self._places is None else self._places[number])
+
+    def due(self, moment: float) -> int:
+        """Return how many requests are planned up to a moment, in seconds since the schedule began."""
+        if moment < 0:
+            return 0
+        expected = self._expected(moment)
+        reached = math.floor(expected + _ROUNDING) + 1 if self._places is None else bisect_right(self._places, expected)
+        return min(self.count, reached)
+
+    @property
+    def longest_gap(self) -> float:
+        """Seconds of the longest pause between two planned starts, or before the first."""
+        if self._places is None:
+            return 1 / min(self._rates)
+        starts = [0.0, *map(self._time_of, self._places)]
+        return max(later - earlier for earlier, later in pairwise(starts))
+
+    def _time_of(self, place: float) -> float:
+        """Return when a place among arrivals of rate 1 is reached: the inverse of `_expected`."""
+        if len(self._rates) == 1:
+            return place / self._rates[0]
+        at = bisect_right(self._reached, place) - 1
+        return self._begins[at] + (place - self._reached[at]) / self._rates[at]
+
+    def _expected(self, moment: float) -> float:
+        """Return the number of arrivals that are expected until a moment."""
+        at = bisect_right(self._begins, moment) - 1
+        return self._reached[at] + (moment - self._begins[at]) * self._rates[at]
+
+
+class _ShardArrivals(Arrivals):
+    """Every n-th request of a schedule, as a shard sends them. `length` is that of the whole schedule."""
+
+    def __init__(self, whole: Arrivals, first: int, step: int) -> None:
+        self._whole, self._first, self._step = whole, first, step
+        self.count = len(range(first, whole.count, step))
+        self.length = whole.length
+
+    def start_of(self, number: int) -> float:
+        return self._whole.start_of(self._first + number * self._step)
+
+    def due(self, moment: float) -> int:
+        return len(range(self._first, self._whole.due(moment), self._step))
+
+    @property
+    def longest_gap(self) -> float:
+        return self._step * self._whole.longest_gap
+
+
+plan_arrivals = lru_cache(maxsize=4)(Arrivals)
+"""Return a schedule. Cached, because the arrivals of a Poisson process are drawn one by one."""
 
 
 def is_open(workload: Workload) -> bool:
@@ -25,27 +113,22 @@ def is_open(workload: Workload) -> bool:
 def is_warm(workload: Workload) -> bool:
     """Return whether connections are opened before the clock starts: by default, in a load for a duration.
 
-    A number of requests is a job, whose connections are part of it. A duration is a part of a service that runs.
+    A number of requests is a job, which includes opening its connections. A duration is a part of a running service.
     """
-    if workload.connections is None:
-        return workload.duration is not None
-    return workload.connections == "warm"
+    return workload.connections == "warm" or (workload.connections is None and workload.duration is not None)
 
 
 def arrivals_of(workload: Workload) -> Arrivals | None:
     """Return the schedule of an open load, or None for a closed load."""
     if not is_open(workload):
         return None
-    fields = workload.rate, workload.stages, workload.arrivals, workload.seed
-    whole = arrivals.planned(*fields, workload.requests, workload.duration)
-    return arrivals.EveryNth(whole, workload.index, workload.of) if isinstance(workload, ShardWorkload) else whole
+    stages = workload.stages or Stages(((0.0, workload.rate or 0.0),))
+    whole = plan_arrivals(stages, workload.arrivals, workload.seed, workload.requests, workload.duration)
+    return _ShardArrivals(whole, workload.index, workload.of) if isinstance(workload, ShardWorkload) else whole
 
 
 def expected_schedule(workload: Workload) -> Arrivals | None:
-    """Return the schedule of an open load as if its arrivals were evenly spaced, or None for a closed load.
-
-    It draws no arrival, so it takes a moment for any workload, and it is equal in all rounds.
-    """
+    """Return the schedule of an open load as if its arrivals were evenly spaced, or None for a closed load."""
     return arrivals_of(replace(workload, arrivals="uniform"))
 
 
@@ -56,7 +139,7 @@ def requests_in(workload: Workload) -> int | None:
 
 
 def expected_requests(workload: Workload) -> int | None:
-    """Return how many requests a trial has, the mean of a random number, or None for a closed load for a duration."""
+    """Return how many requests a trial has (if random: their mean), or None for a closed load for a duration."""
     schedule = expected_schedule(workload)
     return workload.requests if schedule is None else schedule.count
 
@@ -67,49 +150,34 @@ def most_late(workload: Workload) -> float:
 
 
 def longest_pause(workload: Workload) -> float:
-    """Return the seconds of the longest pause that the schedule has between two requests; 0 for a closed load."""
+    """Return the seconds of the longest pause between two planned requests; 0 for a closed load."""
     schedule = arrivals_of(workload)
     return 0.0 if schedule is None else schedule.longest_gap
 
 
 def check_load(workload: Workload) -> None:
     """Raise FieldError for an open load that cannot be sent, and for its options in a closed load."""
-    check_bounds(workload)
-    if is_open(workload):
-        _check_open(workload)
+    stages, duration = workload.stages, workload.duration
+    if (schedule := expected_schedule(workload)) is None:
+        for field in ("arrivals", "max_late"):
+            if (given := getattr(workload, field)) not in {"uniform", None}:
+                raise FieldError(
+                    [field], "only an open load has it; set `rate` or `stages`, or leave it out", value=given
+                )
         return
-    for field, given in (("arrivals", workload.arrivals != "uniform"), ("max_late", workload.max_late is not None)):
-        if given:
-            message = "only an open load has it; set `rate` or `stages`, or leave it out"
-            raise FieldError([field], message, value=getattr(workload, field))
-
-
-def _check_open(workload: Workload) -> None:
-    stages, duration, requests = workload.stages, workload.duration, workload.requests
     if workload.rate is not None and stages is not None:
         raise FieldError(["rate"], "a load has one rate or several stages; leave out one of them", also=["stages"])
     last_begins = stages.steps[-1][0] if stages is not None else 0.0
-    if duration is not None and last_begins >= duration:
-        message = f"the last stage begins at {last_begins:g} s, and the trial is over then; write a longer one"
-        raise FieldError(["duration"], message, value=f"{duration:g} s")
+    if last_begins >= schedule.length:
+        message = f"the last stage begins at {last_begins:g} s, when the trial is over; write more"
+        raise FieldError(["requests" if duration is None else "duration"], message)
     is_drawn = workload.arrivals == "poisson"
-    schedule = expected_schedule(workload if duration is None else replace(workload, requests=None))
-    count = 0 if schedule is None else schedule.count
-    most = MOST_DRAWN if is_drawn else MOST_REQUESTS
-    if count > most:
-        why = ": each arrival is drawn before the trial" if is_drawn else ""
-        field = "requests" if duration is None else "duration"
-        raise FieldError([field], f"it plans {count:,} requests; no trial has more than {most:,}{why}")
-    if duration is None:
-        if stages is not None and schedule is not None and schedule.length <= last_begins:
-            message = f"{count:,} requests are over before the last stage begins; set `duration` instead"
-            raise FieldError(["stages"], message)
-        return
+    most = _MOST_DRAWN if is_drawn else MOST_REQUESTS
+    if schedule.count > most:
+        why = ", because each arrival is drawn before the trial" if is_drawn else ""
+        message = f"it plans {schedule.count:,} requests; a trial can have at most {most:,}{why}"
+        raise FieldError(["requests" if duration is None else "duration"], message)
     fewest = _FEWEST_DRAWN * workload.shards if is_drawn else 1
-    if count < fewest:
-        message = f"{count:,} requests arrive in it; write a duration in which at least {fewest} arrive"
+    if duration is not None and schedule.count < fewest:
+        message = f"{schedule.count:,} requests arrive in it; write a duration in which at least {fewest} arrive"
         raise FieldError(["duration"], message, value=duration)
-    if requests is not None and (is_drawn or requests != count):
-        each = "in each round another number of" if is_drawn else f"{count:,}"
-        message = f"{each} requests arrive in {duration:g} s; leave out one of them"
-        raise FieldError(["requests"], message, value=requests, also=["duration"])

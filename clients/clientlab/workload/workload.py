@@ -1,55 +1,58 @@
-"""The workload of a trial, its checks, and the requests that it consists of."""
+"""The workload of a trial: its fields and checks, and its variants for a round and for a shard."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
+import hashlib
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
 
 from clientlab import units
 from clientlab.errors import FieldError
-from clientlab.workload import replay
-from clientlab.workload.arrivals import LEAST_RATE, MOST_RATE, Stages, rate_of
-from clientlab.workload.delays import Delay, seconds
-from clientlab.workload.request_line import check_request_line
-from clientlab.workload.written import Exactly, ParsedBy, ValueRange, check_bounds
+from clientlab.text import mask_text
+from clientlab.workload.values import (
+    LEAST_RATE,
+    MOST_RATE,
+    Delay,
+    Exactly,
+    Link,
+    ParsedBy,
+    Stages,
+    ValueRange,
+    check_bounds,
+    parse_rate,
+    parse_time,
+)
 
-NUMBER_FIELD = "{k}"
-"""Placeholder in a path for the number of the request (``/todos/{k}``)."""
+NUMBER_FIELD = "{k}"  # placeholder in a path for the number of the request (``/todos/{k}``)
 
-DEFAULT_REQUESTS = 1000
 DEFAULT_CHUNK_SIZE = 65_536
-LEAST_MEMORY = 64 << 20
-"""Bytes. The smallest client takes 20 MiB."""
-MOST_REQUESTS = 1_000_000_000
-"""In one trial. Their records take 32 GB of disk space."""
+LEAST_MEMORY = 64 << 20  # bytes; the smallest client takes 20 MiB
+MOST_REQUESTS = 1_000_000_000  # in one trial; their records take 32 GB of disk space
 MOST_SHARDS = 1000
+READY_SECONDS = 30.0  # how long a shard that is ready waits for the others before the trial fails
+MOST_SEED = 2**63 - 1
+_MOST_DRAWN_SEED = 10**9  # short enough to type; among 1,000 runs, two have the same seed with a chance of 0.05 %
 _MOST_SECONDS = 1e9  # thirty years
 _MOST_BYTES = 1 << 50
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_NOT_IN_PATH = re.compile(r"[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
+_HEADER_VALUE = re.compile(r"[ -~\t]*")
 
 _Whole = Annotated[int, Exactly()]
 Switch = Annotated[bool, Exactly()]
-Amount = Annotated[_Whole, ValueRange(1, MOST_REQUESTS, "requests in all")]
-Flight = Annotated[_Whole, ValueRange(1, MOST_REQUESTS, "requests in flight")]
-WarmUp = Annotated[_Whole, ValueRange(0, MOST_REQUESTS, "requests before the measured ones")]
-Shards = Annotated[_Whole, ValueRange(1, MOST_SHARDS, "processes that divide a trial")]
-Characters = Annotated[_Whole, ValueRange(0, _MOST_BYTES, "characters")]
 Bytes = Annotated[_Whole, ValueRange(1, _MOST_BYTES, "bytes")]
 Memory = Annotated[
     int,
-    ValueRange(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may hold"),
-    ParsedBy(partial(units.bytes_of, unit="B")),
+    ValueRange(LEAST_MEMORY, _MOST_BYTES, "bytes of memory that a trial's processes may use"),
+    ParsedBy(units.parse_bytes),
 ]
-Time = Annotated[float, ValueRange(1e-9, _MOST_SECONDS, "seconds"), ParsedBy(seconds)]
-Rate = Annotated[float, ValueRange(LEAST_RATE, MOST_RATE, "requests per second"), ParsedBy(rate_of)]
-Seed = Annotated[_Whole, ValueRange(-(2**63), 2**63 - 1, "a seed")]
+Time = Annotated[float, ValueRange(1e-9, _MOST_SECONDS, "seconds"), ParsedBy(parse_time)]
 
 NOT_MEASURED = frozenset({"deadline", "replay"})
-"""Fields of a workload that change no figure of a finished trial: runs that differ in them can be compared.
-
-Of recorded requests the digest decides, and not the folder of their file.
-"""
+"""Fields that change no figure of a finished trial. Recorded requests are compared by their digest, not their path."""
 
 Body = bytes | Any
 """Bytes, or an `Upload` (an `AsyncUpload` for asyncio clients). The libraries share no type for uploads."""
@@ -65,18 +68,34 @@ class Request:
     body: Body | None
 
 
+@dataclass(frozen=True)
+class ToolReport:
+    """The figures of an external program that sent all requests of a trial, by its own clock.
+
+    `seconds`: from the first request to the last response. `times`: seconds of each request, ascending. `kept_alive`:
+    requests whose connection was kept. `errors`: error kind → count.
+    """
+
+    seconds: float
+    times: Sequence[float]
+    bytes_received: int
+    connections: int
+    kept_alive: int
+    errors: Mapping[str, int]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """What a trial sends. Closed model: `concurrency` requests in flight until `requests` or `duration` is reached.
 
     Open model: requests arrive by `rate` or `stages` (see `load`). Times are in seconds. A request has one body: `body`
     as text; a JSON object whose field ``data`` has `payload_size` random letters and digits; or `upload_size` random
-    bytes, in memory (``whole``) or made while they are sent (``stream``). The seed decides them.
+    bytes, in memory (``whole``) or generated while they are sent (``stream``). The seed decides random contents.
     With `read` ``chunks``, the client reads at most `chunk_size` bytes of a response at a time and keeps none.
     `elapsed` also records the library's own time. `replay`: a file of recorded requests, which replace path, method
     and body; `replay_sha256`: its digest. A trial fails `deadline` seconds after the start of its process; None: the
     lab chooses. `timeout` limits connecting and each wait for bytes. `request_limit` (of a whole request; None: 30 s
-    more than the timeout) and `memory_limit` (bytes of all processes) end a trial: see measuring/limits.py.
+    more than the timeout) and `memory_limit` (bytes of all processes) end a trial: see trial/limits.py.
     """
 
     path: str = "/"
@@ -85,7 +104,7 @@ class Workload:
     body: str | None = None
     replay: str | None = None
     replay_sha256: str | None = None  # the plan fills it in, and trials check it
-    payload_size: Characters | None = None
+    payload_size: Annotated[_Whole, ValueRange(0, _MOST_BYTES, "characters")] | None = None
     encode: Literal["once", "each"] = "once"
     parse: Switch = False
     upload_size: Bytes | None = None
@@ -94,29 +113,70 @@ class Workload:
     chunk_size: Bytes = DEFAULT_CHUNK_SIZE
     elapsed: Switch = False
     delay: Delay | None = None
-    requests: Amount | None = None
+    requests: Annotated[_Whole, ValueRange(1, MOST_REQUESTS, "requests in total")] | None = None
     duration: Time | None = None
-    rate: Rate | None = None
+    rate: Annotated[float, ValueRange(LEAST_RATE, MOST_RATE, "requests per second"), ParsedBy(parse_rate)] | None = None
     stages: Stages | None = None
     arrivals: Literal["uniform", "poisson"] = "uniform"
     max_late: Time | None = None
-    concurrency: Flight | None = None
+    concurrency: Annotated[_Whole, ValueRange(1, MOST_REQUESTS, "requests in flight")] | None = None
     timeout: Time = 30.0
     deadline: Time | None = None
     request_limit: Time | None = None
     memory_limit: Memory | None = None
     connections: Literal["cold", "warm"] | None = None  # see load.is_warm
-    warmup: WarmUp = 10
-    shards: Shards = 1
-    seed: Seed = 1  # workloads with different seeds have independent random draws
+    warmup: Annotated[_Whole, ValueRange(0, MOST_REQUESTS, "requests before the measured ones")] = 10
+    shards: Annotated[_Whole, ValueRange(1, MOST_SHARDS, "processes that divide a trial")] = 1
+    # Workloads with different seeds have independent random draws.
+    seed: Annotated[_Whole, ValueRange(-(2**63), MOST_SEED, "a seed")] = 1
 
     def __post_init__(self) -> None:
         if self.requests is None and self.duration is None:
-            object.__setattr__(self, "requests", DEFAULT_REQUESTS)
+            object.__setattr__(self, "requests", 1000)
 
     def number_of(self, k: int) -> int:
-        """Return the number of request k in the whole trial: it decides path, delay and recorded request."""
+        """Return the number of request k in the whole trial, which decides path, delay and recorded request."""
         return k
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardWorkload(Workload):
+    """The part of a workload that shard `index` (from 0) of `of` shards does: requests i, i + n, i + 2n and so on.
+
+    Request k has the same path, delay and planned start as in an undivided trial. In an open load, `requests` and the
+    rate are those of all shards.
+    """
+
+    index: int
+    of: int
+
+    def number_of(self, k: int) -> int:
+        return self.index + k * self.of  # below 0 in the warm-up
+
+
+def take_share(workload: Workload, index: int, in_flight: int) -> ShardWorkload:
+    """Return the part of a workload for one shard. `in_flight`: the concurrency of all shards together."""
+    own = {one.name: getattr(workload, one.name) for one in fields(Workload)}
+    if workload.requests is not None and workload.rate is None and workload.stages is None:
+        own["requests"] = divide_evenly(workload.requests, index, workload.shards)
+    own["concurrency"] = divide_evenly(in_flight, index, workload.shards)
+    return ShardWorkload(**own, index=index, of=workload.shards)
+
+
+def divide_evenly(whole: int, index: int, shards: int) -> int:
+    """Return a shard's part of a whole number. The parts add up to the whole, and differ by at most 1."""
+    return len(range(index, whole, shards))
+
+
+def draw_seed() -> int:
+    """Return a random seed for a new run."""
+    return random.SystemRandom().randrange(_MOST_DRAWN_SEED)
+
+
+def reseed_for_round(workload: Workload, seed: int, number: int) -> Workload:
+    """Return the workload with the seed of round `number` (from 1) in a run with this `seed`: the same for all arms."""
+    digest = hashlib.sha256(f"{seed}:{workload.seed}:{number}".encode()).digest()
+    return replace(workload, seed=int.from_bytes(digest[:8]) >> 1)
 
 
 def delay_of(workload: Workload) -> Callable[[int], float] | None:
@@ -127,10 +187,21 @@ def delay_of(workload: Workload) -> Callable[[int], float] | None:
     return lambda k: delay(workload.number_of(k))
 
 
+def unavoidable_of(workload: Workload, link: Link | None) -> Callable[[int], float] | None:
+    """Return a function from k to the seconds that request k takes with any client, or None without delay and link.
+
+    They are its delay and one round trip of the link. Connecting, slow start and a limited bandwidth take more.
+    """
+    delay = delay_of(workload)
+    if link is None:
+        return delay
+    return (lambda _: link.rtt) if delay is None else (lambda k: delay(k) + link.rtt)
+
+
 def varies(workload: Workload) -> bool:
     """Return whether requests of the workload differ, or each one is encoded anew."""
-    drawn = workload.delay is not None and workload.delay.constant is None
-    return NUMBER_FIELD in workload.path or drawn or encodes_each(workload) or workload.replay is not None
+    is_drawn = workload.delay is not None and bool(workload.delay.form)
+    return NUMBER_FIELD in workload.path or is_drawn or encodes_each(workload) or workload.replay is not None
 
 
 def encodes_each(workload: Workload) -> bool:
@@ -138,35 +209,26 @@ def encodes_each(workload: Workload) -> bool:
     return workload.encode == "each" and workload.payload_size is not None
 
 
-def pinned(workload: Workload) -> Workload:
-    """Return the workload with the digest of its recorded requests: trials that find another file fail."""
-    if workload.replay is None:
-        return workload
-    return replace(workload, replay_sha256=replay.read(workload.replay, workload.replay_sha256).digest)
-
-
-def check(workload: Workload) -> None:
-    """Raise FieldError for a workload that cannot be measured."""
+def check_workload(workload: Workload) -> None:
+    """Raise FieldError for a workload that cannot be measured. `load.check_load` checks the load model."""
     check_bounds(workload)
     check_request_line(workload.method, workload.path.replace(NUMBER_FIELD, ""), workload.headers)
-    is_closed = workload.rate is None and workload.stages is None
-    if is_closed and workload.requests is not None and workload.duration is not None:
+    if workload.requests is not None and workload.duration is not None:
         message = "a trial ends after a number of requests or after a duration; leave out one of them"
         raise FieldError(["requests"], message, also=["duration"])
     if workload.deadline is not None and workload.deadline <= (workload.duration or 0.0):
-        message = "write more than the trial needs, its duration included"
+        message = "write more than the trial needs, including its duration"
         raise FieldError(["deadline"], message, value=f"{workload.deadline:g}")
     if workload.request_limit is not None and workload.request_limit < workload.timeout:
-        message = f"a whole request may take no less than one wait for bytes; write at least {workload.timeout:g} s"
+        message = f"it must not be shorter than the timeout; write at least {workload.timeout:g} s"
         raise FieldError(["request_limit"], message, value=f"{workload.request_limit:g}", also=["timeout"])
     _check_bodies(workload)
 
 
 def _check_bodies(workload: Workload) -> None:
-    bodies = ("body", "payload_size", "upload_size")
-    first, *others = [name for name in bodies if getattr(workload, name) is not None] or [""]
-    if others:
-        raise FieldError([first], "a request has one body; leave out all but one", also=others)
+    bodies = [name for name in ("body", "payload_size", "upload_size") if getattr(workload, name) is not None]
+    if len(bodies) > 1:
+        raise FieldError(bodies[:1], "a request has one body; leave out all but one", also=bodies[1:])
     if workload.upload == "stream" and workload.upload_size is None:
         message = "there is nothing to send; set the number of bytes with `upload_size`"
         raise FieldError(["upload"], message, value="stream")
@@ -174,9 +236,33 @@ def _check_bodies(workload: Workload) -> None:
         if workload.read == "chunks" and getattr(workload, name):
             message = f"`{name}` needs a body that is read whole; leave out one of them"
             raise FieldError([name], message, also=["read"])
-    if workload.replay is None and workload.replay_sha256 is not None:
-        raise FieldError(["replay_sha256"], "it is the digest of the file of `replay`, which is missing")
-    plain = Workload()
+    if workload.replay is None:
+        if workload.replay_sha256 is not None:
+            raise FieldError(["replay_sha256"], "it is the digest of the file of `replay`, which is missing")
+        return
     for name in ("path", "method", "body", "payload_size", "upload_size", "encode", "upload"):
-        if workload.replay is not None and getattr(workload, name) != getattr(plain, name):
+        if getattr(workload, name) != getattr(Workload, name):
             raise FieldError(["replay"], f"recorded requests have their own; leave out `{name}`", also=[name])
+
+
+def check_request_line(method: str, path: str, headers: Mapping[str, str]) -> None:
+    """Raise FieldError for characters that clients would treat differently (RFC 9110, 5.6.2, and RFC 3986)."""
+    if not _TOKEN.fullmatch(method):
+        raise FieldError(["method"], "write one word, like POST", value=repr(method))
+    if not path.startswith("/"):
+        raise FieldError(["path"], "write it from the root, like /todos/1", value=repr(path))
+    if found := _NOT_IN_PATH.search(path):
+        raise FieldError(["path"], f"a URL must not contain {found[0]!r}; percent-encode it", value=repr(path))
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            line = repr(mask_text(f"{name}: {value}"))
+            raise FieldError(["headers"], "write name and value in ASCII, on one line", value=line)
+
+
+def check_shards(shards: int, requests: int | None, in_flight: int, strategy: str) -> None:
+    """Raise FieldError if a shard would have no request, or none in flight."""
+    if requests is not None and shards > requests:
+        raise FieldError(["shards"], f"a trial has only {requests:,} requests; write fewer shards", value=shards)
+    if shards > in_flight:
+        message = f"strategy {strategy!r} has at most {in_flight:,} requests in flight here; write fewer shards"
+        raise FieldError(["shards"], message, value=shards)

@@ -19,13 +19,13 @@ class _Server(socketserver.ThreadingTCPServer):
     block_on_close = False
 
     def shutdown_request(self, request: socket.socket) -> None:
-        """Close the connection as it is: the default would send its end before a reset."""
+        """Only close the connection. The default would send its end before a reset."""
         request.close()
 
 
 @contextlib.contextmanager
 def serving(serve: Serve) -> Iterator[tuple[str, int]]:
-    """Call `serve` with each connection, which is closed afterwards. Yields the address."""
+    """Call `serve` with each connection, then close it. Yield the address."""
 
     def take(connection: socket.socket, *_: object) -> None:
         with contextlib.suppress(ConnectionError):  # a link that is stopped resets it
@@ -39,19 +39,19 @@ def serving(serve: Serve) -> Iterator[tuple[str, int]]:
 
 
 def answer(connection: socket.socket) -> None:
-    """For each line with a number, send so many bytes; at the end of the lines, end too."""
+    """For each line with a number, send that many bytes. End with the last line."""
     with connection.makefile("rb") as lines:
         for line in lines:
             connection.sendall(bytes(int(line)))
 
 
 def connect(port: int) -> socket.socket:
-    """A connection through the link."""
+    """Return a connection through the link."""
     return socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
 
 def exchange(connection: socket.socket, size: int, began: float | None = None) -> float:
-    """Ask for so many bytes. Seconds from now, or from `began`, until the last of them."""
+    """Ask for `size` bytes. Return the seconds from now, or from `began`, until the last one arrives."""
     began = began or time.monotonic()
     connection.sendall(b"%d\n" % size)
     read(connection, size)
@@ -59,9 +59,9 @@ def exchange(connection: socket.socket, size: int, began: float | None = None) -
 
 
 def first_exchange(port: int, size: int) -> float:
-    """Ask for so many bytes on a new connection. Seconds from the connection's begin until the last of them.
+    """Ask for `size` bytes on a new connection. Return the seconds from its beginning until the last byte arrives.
 
-    The link accepts while `connect` still runs. A client that was suspended then would miss a part of the handshake.
+    The link accepts while `connect` still runs, so a client that is suspended meanwhile would miss a part of the time.
     """
     began = time.monotonic()
     with connect(port) as connection:
@@ -69,7 +69,7 @@ def first_exchange(port: int, size: int) -> float:
 
 
 def read(connection: socket.socket, size: int) -> bytes:
-    """Exactly so many bytes."""
+    """Read exactly `size` bytes."""
     found = bytearray()
     while len(found) < size:
         chunk = connection.recv(size - len(found))

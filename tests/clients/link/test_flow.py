@@ -1,4 +1,4 @@
-"""The model of a link, with a clock of the tests' own: when bytes leave, and when they arrive."""
+"""The model of a link, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RTT = 0.1
 
 
 class Sink(asyncio.Transport):
-    """What arrives: bytes and times. The end is None."""
+    """Records when bytes arrive, and how many. The end is None."""
 
     def __init__(self, timeline):
         super().__init__()
@@ -40,7 +40,7 @@ class Sink(asyncio.Transport):
 
 
 class Timeline:
-    """A clock that stands still, except that `run` lets it pass from event to event."""
+    """A clock that only advances in `run`, from event to event."""
 
     def __init__(self, rtt=RTT, bandwidth=None):
         self.now = 0.0
@@ -53,7 +53,7 @@ class Timeline:
         self.wake_at = math.inf if due is None else due
 
     def flow(self):
-        """A flow and its sink."""
+        """Return a flow and its sink."""
         flow = Flow(self.direction)
         flow.target = sink = Sink(self)
         flow.arrived_end = sink.write_eof
@@ -61,7 +61,7 @@ class Timeline:
         return flow, sink
 
     def run(self, until=math.inf):
-        """Let time pass; to the last event without `until`."""
+        """Advance the clock, without `until` to the last event."""
         while self.wake_at <= until and self.wake_at != math.inf:
             self.now = max(self.now, self.wake_at)
             self.agenda.run()
@@ -69,28 +69,19 @@ class Timeline:
             self.now = until
 
 
-def test_a_fresh_sender_doubles_its_window_each_round_trip():
-    """100,000 bytes are 10 segments, 20, and the rest; each flight arrives half a round trip after it left."""
-    timeline = Timeline()
-    flow, sink = timeline.flow()
-    flow.feed(bytes(100_000))
-    flow.end()
-    timeline.run()
-    assert sink.arrived == [(0.05, 14_600), (0.15, 29_200), (0.25, 56_200), (0.25, None)]
-
-
-def test_a_kept_connection_has_the_window_of_its_last_body():
+def test_a_sender_doubles_its_window_each_round_trip_and_keeps_it_for_the_next_body():
+    """100,000 bytes are 10 segments, 20, and the rest."""
     timeline = Timeline()
     flow, sink = timeline.flow()
     flow.feed(bytes(100_000))
     timeline.run(0.4)
     flow.feed(bytes(100_000))
+    flow.end()
     timeline.run()
-    assert sink.arrived[3:] == [(0.45, 100_000)]
+    assert sink.arrived == [(0.05, 14_600), (0.15, 29_200), (0.25, 56_200), (0.45, 100_000), (0.45, None)]
 
 
 def test_requests_that_do_not_fill_the_window_do_not_enlarge_it():
-    """As in Linux: after 20 small ones, a body still takes three flights."""
     timeline = Timeline()
     flow, sink = timeline.flow()
     for number in range(20):
@@ -111,7 +102,7 @@ def test_the_window_is_halved_for_each_time_out_that_the_sender_was_idle(idle, s
     assert window.room(2 * RTT + idle) == size
 
 
-def test_a_line_with_a_bandwidth_is_full_from_the_first_byte_to_the_last():
+def test_a_single_sender_uses_the_whole_bandwidth():
     """100,000 bytes at 1 Mbit/s leave in 0.8 s: the window exceeds the bandwidth-delay product of 12,500 bytes."""
     timeline = Timeline(bandwidth=1e6)
     flow, sink = timeline.flow()
@@ -122,11 +113,8 @@ def test_a_line_with_a_bandwidth_is_full_from_the_first_byte_to_the_last():
     assert len(sink.received) == 100_000
 
 
-def test_a_full_bandwidth_holds_senders_back_and_they_take_turns():
-    """Of 100 bulk senders at 20 Mbit/s, each gets its share, and one small message waits for 87 ms and a turn each.
-
-    One round trip of bytes waits, at least 64 KiB; then the link stops reading.
-    """
+def test_senders_take_turns_while_the_bandwidth_is_full():
+    """A small message among 100 bulk senders waits for one round trip of bytes, and for a turn of each sender."""
     timeline = Timeline(bandwidth=20e6)
     flows = [timeline.flow() for _ in range(100)]
     for each, sink in flows:

@@ -1,4 +1,4 @@
-"""Ratios that hold together: reconciled levels, and variances that are drawn towards each other."""
+"""Comparisons of several arms: reconciled levels, and moderated variances."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ import math
 import numpy as np
 import pytest
 
-from clientlab.analysis.distributions import t_quantile
-from clientlab.analysis.simultaneous import compare_arms, paired_ratios
+from clientlab.statistics.distributions import t_quantile
+from clientlab.statistics.simultaneous import compare_arms, paired_ratios
 
 
 def by_name(logs) -> dict[str, dict[int, float]]:
-    """Arm → round → figure, of logarithms with a row per arm; NaN where an arm lacks a round."""
+    """Return arm → round → figure from logarithms with a row per arm; NaN is a missing round."""
     return {
         f"arm {arm}": {number: math.exp(log) for number, log in enumerate(row) if not math.isnan(log)}
         for arm, row in enumerate(np.asarray(logs).tolist())
     }
 
 
-def test_of_equal_arms_none_is_surely_slower_than_the_fastest():
-    """In 1,000 runs, of 5 % of which one may be; the fastest of many equal arms always looks faster than the rest."""
+def test_an_equal_arm_is_called_slower_than_the_fastest_in_at_most_5_of_100_runs():
     wrong = 0
     for logs in np.random.default_rng([8, 5]).normal(0, 0.03, (1000, 8, 5)):
         found = compare_arms(by_name(logs), 0.95)
@@ -30,7 +29,6 @@ def test_of_equal_arms_none_is_surely_slower_than_the_fastest():
 
 
 def test_ratios_of_arms_never_contradict_each_other():
-    """Of three rounds of equal arms, each may be faster than the next in two. The levels are free of such circles."""
     for logs in np.random.default_rng(5).standard_t(2, (100, 6, 3)):
         found = compare_arms(by_name(0.1 * logs), 0.95)
         order = sorted(found.levels, key=found.levels.__getitem__)
@@ -40,15 +38,13 @@ def test_ratios_of_arms_never_contradict_each_other():
         assert all(one.low <= one.value <= one.high for one in ratios)
 
 
-def test_arms_that_missed_rounds_are_compared_by_the_rounds_they_share():
-    """A slow round that one of them missed does not make the other slow."""
+def test_arms_are_compared_by_the_rounds_they_share():
     found = compare_arms({"a": dict(enumerate([1, 1, 10, 1])), "b": {0: 1.2, 1: 1.2, 3: 1.2}}, 0.95)
     assert found.ratio("b", "a").value == pytest.approx(1.2)
     assert found.ratio("b", "a").rounds == 3
 
 
-def test_arms_that_have_no_round_in_common_are_compared_by_their_medians():
-    """Two sets of arms: within each the ratios decide, and between the two the arms' own medians."""
+def test_arms_that_share_no_round_are_compared_by_their_medians():
     series = [{1: 1.0, 2: 1.0}, {1: 2.0, 2: 2.0}, {3: 8.0}, {3: 16.0, 4: 16.0}]
     found = compare_arms({str(place): figures for place, figures in enumerate(series)}, 0.95)
     assert list(found.levels.values()) == pytest.approx([0.0, 0.693, 2.079, 2.773], abs=1e-3)
@@ -56,8 +52,7 @@ def test_arms_that_have_no_round_in_common_are_compared_by_their_medians():
     assert (found.ratio("0", "1").interval, found.ratio("0", "1").rounds) == (None, 2)
 
 
-def test_pairs_that_vary_alike_lend_each_other_degrees_of_freedom():
-    """Eight arms of four rounds, and their intervals are much narrower than those of each pair alone."""
+def test_pairs_with_similar_variances_share_degrees_of_freedom():
     logs = np.random.default_rng(1).normal(0, 0.03, (8, 4))
     together, alone = compare_arms(by_name(logs), 0.95), compare_arms(by_name(logs[:2]), 0.95)
     assert (together.pooled, alone.pooled) == (True, False)
@@ -66,7 +61,6 @@ def test_pairs_that_vary_alike_lend_each_other_degrees_of_freedom():
 
 
 def test_an_arm_that_varies_more_keeps_its_own_variance():
-    """Its intervals are not those of the others."""
     logs = np.random.default_rng(2).normal(0, 0.01, (6, 8))
     logs[5] *= 10
     errors = compare_arms(by_name(logs), 0.95).errors
@@ -75,8 +69,8 @@ def test_an_arm_that_varies_more_keeps_its_own_variance():
     assert errors[5, 0] > 3 * errors[1, 0]
 
 
-def test_pairs_that_share_no_arm_lend_each_other_degrees_of_freedom_too():
-    """Of eight differences over four rounds; one alone has Student's interval, for the error of a median of four."""
+def test_unrelated_pairs_also_share_degrees_of_freedom():
+    """A single pair has Student's interval, for the error of a median of four."""
     rows = np.random.default_rng(2).normal(0, 0.04, (8, 4))
     pairs = [(figures, dict.fromkeys(figures, 1.0)) for figures in by_name(rows).values()]
     together, (alone,) = paired_ratios(pairs, 0.95), paired_ratios(pairs[:1], 0.95)
@@ -88,8 +82,8 @@ def test_pairs_that_share_no_arm_lend_each_other_degrees_of_freedom_too():
 
 
 @pytest.mark.parametrize("pairs", [2, 8])
-def test_their_intervals_hold_together(pairs):
-    """If one varies five times as much as the others, the truth is outside any of them in about 5 of 100 cases."""
+def test_the_intervals_of_unrelated_pairs_hold_together(pairs):
+    """One pair varies five times as much as the others."""
     draw = np.random.default_rng(3)
     spread = np.array([5.0] + [1.0] * (pairs - 1))[:, None] * 0.03
     missed = 0
@@ -101,7 +95,6 @@ def test_their_intervals_hold_together(pairs):
 
 
 def test_a_pair_with_too_few_rounds_has_no_interval():
-    """The others have theirs."""
     one = {1: 1.0, 2: 1.1, 3: 1.2}
     none, short, whole = paired_ratios([({1: 1.0}, {2: 1.0}), ({1: 3.0}, {1: 1.0}), (one, one)], 0.95)
     assert none is None

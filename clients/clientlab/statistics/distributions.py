@@ -1,8 +1,7 @@
 """Quantiles of Student's t and of the studentised range, and the digamma and trigamma functions.
 
-scipy has all four. Measured here, importing `scipy.stats` takes 2 to 4 s, its wheels need 113 MB, and each quantile of
-its studentised range takes 0.2 s, which is ten times as long as here. So scipy is used by the tests only, which compare
-these functions with it over a grid.
+scipy has them, but importing `scipy.stats` takes 2 to 4 s, its wheels need 113 MB, and each quantile of its studentised
+range takes ten times as long as here. The tests check these functions against it.
 """
 
 from __future__ import annotations
@@ -16,20 +15,16 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-_FARTHEST = 8.0
-"""Standard deviations beyond which a normal value is never expected."""
-_NEGLIGIBLE = 45.0
-"""e^-45 = 3e-20: the share of Student's distribution that the quadrature leaves out."""
+_FARTHEST = 8.0  # standard deviations beyond which no normal value is expected
+_NEGLIGIBLE = 45.0  # e^-45 = 3e-20: the share of Student's distribution that the quadrature leaves out
 
 
 def t_quantile(degrees: float | Floats, probability: float) -> Floats:
-    """Return the value that Student's t with `degrees` of freedom does not exceed with `probability`.
+    """Return the value that Student's t with `degrees` of freedom (at least 1) does not exceed with `probability`.
 
-    `degrees`: at least 1, not necessarily whole; `probability`: from 0.5 to below 1. The result has the shape of
-    `degrees`. Its relative error is below 1e-10.
-
-    With t = √f · sinh(u), the density of u is proportional to cosh(u)^-f (Student 1908, The probable error of a mean).
-    The logarithm of the area above u is concave, so Newton's method finds the u of a given area.
+    `probability`: from 0.5 to below 1. The result has the shape of `degrees` and a relative error below 1e-10. With
+    t = √f · sinh(u), the density of u is proportional to cosh(u)^-f (Student 1908, The probable error of a mean). The
+    logarithm of the area above u is concave, so Newton's method finds the u of a given area.
     """
     freedom = np.asarray(degrees, np.float64)
     length = np.arccosh(np.exp(_NEGLIGIBLE / freedom))
@@ -96,7 +91,7 @@ def trigamma(x: Floats) -> Floats:
 
 
 def trigamma_inverse(value: float) -> float:
-    """Return the x between 1e-4 and 1e4 whose ψ'(x), which falls as x grows, is `value`."""
+    """Return the x between 1e-4 and 1e4 whose ψ'(x) is `value`. ψ' decreases with x."""
     return math.exp(_bisect(lambda x: float(trigamma(np.array(math.exp(x)))) < value, math.log(1e-4), math.log(1e4)))
 
 
@@ -109,17 +104,14 @@ def _bisect(is_above: Callable[[float], bool], low: float, high: float) -> float
 
 @cache
 def _normal_table() -> tuple[Floats, Floats]:
-    """Return normal values, and the probability of smaller ones. The error between two of them is below 1e-7."""
+    """Return normal values and their cumulative probabilities. Interpolation between them errs by less than 1e-7."""
     grid = np.linspace(-_FARTHEST, _FARTHEST, 16_001)
     return grid, np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in grid.tolist()])
 
 
+_legendre = cache(np.polynomial.legendre.leggauss)
+
+
 def _quadrature(low: float, high: float) -> tuple[Floats, Floats]:
-    """Return nodes and weights of Gauss's quadrature."""
-    nodes, weights = _legendre()
+    nodes, weights = _legendre(64)
     return low + (nodes + 1) / 2 * (high - low), weights * (high - low) / 2
-
-
-@cache
-def _legendre() -> tuple[Floats, Floats]:
-    return np.polynomial.legendre.leggauss(64)

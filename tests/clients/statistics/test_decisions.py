@@ -1,6 +1,6 @@
 """Verdicts from figures by round, how often they are wrong, and when a run has enough rounds.
 
-Of a share p the sampling error is sqrt(p (1 - p) / 2,000): 0.5 % of 5 %, 0.35 % of 2.5 %. Three of them are allowed.
+A simulated share p has a sampling error of sqrt(p (1 - p) / 2,000). Three such errors are allowed.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from clientlab.analysis.decisions import (
+from clientlab.statistics.decisions import (
     DECIDED_CONFIDENCE,
     FEWEST_SEQUENTIAL_ROUNDS,
     MATERIAL_SPREAD,
     SEQUENTIAL_CONFIDENCE,
+    is_narrow,
+    is_settled,
     judge_band,
     judge_direction,
     judge_optimum,
-    narrow,
-    settled,
 )
-from clientlab.analysis.ratios import FEWEST_ROUNDS_OF_SPREAD, Ratio, paired_ratio, spread_ratio
+from clientlab.statistics.ratios import FEWEST_ROUNDS_OF_SPREAD, Ratio, paired_ratio, spread_ratio
 
 NOISE = np.array([0.99, 1.0, 1.01, 1.005, 0.995])
 SHUFFLED = NOISE[[2, 0, 4, 1, 3]]
@@ -29,17 +29,17 @@ SIMULATIONS = 2000
 
 
 def series(middle: float, noise=NOISE) -> dict[int, float]:
-    """Figures of rounds 1, 2, ..."""
+    """Return figures of rounds 1, 2, ..."""
     return dict(enumerate(middle * noise, start=1))
 
 
 def less(a, b, confidence: float = 0.95):
-    """Whether a has less than b."""
+    """Judge whether a has less than b."""
     return judge_direction(paired_ratio(b, a, confidence))
 
 
 def spread(a, b):
-    """Whether a varies less than b."""
+    """Judge whether a varies less than b."""
     return judge_direction(spread_ratio(b, a), MATERIAL_SPREAD, FEWEST_ROUNDS_OF_SPREAD)
 
 
@@ -53,8 +53,8 @@ def spread(a, b):
         (0.95, "contradicted", False),
     ],
 )
-def test_a_direction_is_judged_by_the_side_of_1_on_which_the_interval_lies(b, verdict, more):
-    """If it holds 1, further rounds are asked for, unless it shows that there is no difference of 3 %."""
+def test_a_direction_is_decided_if_the_interval_excludes_1(b, verdict, more):
+    """Otherwise it needs more rounds, unless the interval excludes a difference of 3 %."""
     found = less(series(1.0), series(b, SHUFFLED))
     assert found.verdict == verdict
     assert found.ratio.value == pytest.approx(b, rel=0.006)
@@ -66,8 +66,7 @@ def test_a_direction_is_judged_by_the_side_of_1_on_which_the_interval_lies(b, ve
     ("b", "verdict"),
     [(1.5, "supported"), (1.21, "inconclusive"), (1.1, "contradicted"), (1.99, "inconclusive"), (3.0, "contradicted")],
 )
-def test_a_ratio_is_judged_by_where_the_interval_lies_to_the_band(b, verdict):
-    """Inside, outside, or across an end."""
+def test_a_band_is_decided_if_the_interval_is_inside_or_outside(b, verdict):
     assert judge_band(paired_ratio(series(b, SHUFFLED), series(1.0)), (1.2, 2.0)).verdict == verdict
 
 
@@ -80,16 +79,15 @@ def test_a_ratio_is_judged_by_where_the_interval_lies_to_the_band(b, verdict):
         ((9, 3, 1, 1, 1), "inconclusive", None, 2),
     ],
 )
-def test_an_optimum_lies_inside_if_one_point_surely_beats_both_ends(middles, verdict, best, knee):
-    """And at an end if that beats all others; the knee is the first point within 5 % of the least."""
+def test_an_optimum_is_supported_if_an_inner_point_surely_beats_both_ends(middles, verdict, best, knee):
+    """It is contradicted if an end beats all others. The knee is the first point within 5 % of the least."""
     found = judge_optimum([series(middle, np.roll(NOISE, place)) for place, middle in enumerate(middles)])
     assert (found.verdict, found.turning.knee) == (verdict, knee)
     assert best in {found.turning.best, None}
 
 
 @pytest.mark.parametrize("middles", [(9, 3, 1, 1, 1), (1, 1, 1, 1, 1), (1.0, 2.0, 1.003), (0.998, 1.0, 5.0)])
-def test_a_plateau_that_reaches_an_end_needs_no_further_rounds(middles):
-    """Nothing between the ends is 3 % less than the better one, however many rounds there are."""
+def test_a_plateau_that_includes_an_end_needs_no_more_rounds(middles):
     found = judge_optimum([series(one, np.roll(np.resize(NOISE, 20), place)) for place, one in enumerate(middles)])
     assert found.verdict == ("contradicted" if middles[1] == 2 else "inconclusive")
     assert found.negligible == (1.03 if found.verdict == "inconclusive" else None)
@@ -105,8 +103,8 @@ def test_a_plateau_that_reaches_an_end_needs_no_further_rounds(middles):
         (1.0, 60, "inconclusive", 2.0),
     ],
 )
-def test_a_spread_is_judged_by_the_interval_of_the_spreads(times, rounds, verdict, negligible):
-    """Rounds in which b varies so many times as much as a; less than twice as much needs no more of them."""
+def test_a_spread_is_judged_by_the_ratio_of_the_spreads(times, rounds, verdict, negligible):
+    """It is negligible below a factor of 2."""
     draw = np.random.default_rng(5)
     steady, restless = draw.normal(0, 0.01, rounds), draw.normal(0, 0.01 * times, rounds)
     found = spread(series(1.0, np.exp(steady)), series(2.0, np.exp(restless)))
@@ -118,14 +116,12 @@ def test_a_spread_is_judged_by_the_interval_of_the_spreads(times, rounds, verdic
     [less, spread, lambda a, b: judge_band(paired_ratio(b, a), (1, 2)), lambda a, b: judge_optimum([a, b, a])],
 )
 def test_fewer_than_three_rounds_decide_nothing(judge):
-    """However large the difference; the finding says how many would."""
     found = judge(series(1.0, NOISE[:2]), series(9.0, SHUFFLED[:2]))
     assert found.verdict == "inconclusive"
     assert found.more_rounds >= 3
 
 
-def test_the_rounds_that_would_settle_it_do():
-    """At the same spread, with as many rounds as were named, the interval is narrow enough."""
+def test_the_estimated_number_of_rounds_settles_a_claim():
     noise = np.array([0.9, 1.0, 1.1, 1.02])
     found = less(series(1.0, np.ones(4)), series(1.06, noise))
     assert found.verdict == "inconclusive"
@@ -135,12 +131,12 @@ def test_the_rounds_that_would_settle_it_do():
 
 
 def chance(share: float) -> float:
-    """Three sampling errors of that share."""
+    """Return three sampling errors of a share."""
     return 3 * np.sqrt(share * (1 - share) / SIMULATIONS)
 
 
 def simulated(judge, arms: int, rounds: int, truth: float = 1.0, runs: int = SIMULATIONS):
-    """What is found in each simulated run; its last arm is `truth` times as slow, all share each round's pace."""
+    """Return the findings of simulated runs. The last arm takes `truth` times as long; all share each round's pace."""
     draw = np.random.default_rng(arms * 100 + rounds)
     logs = draw.normal(0, 0.3, (runs, 1, rounds)) + draw.normal(0, 0.05, (runs, arms, rounds))
     logs[:, -1] += np.log(truth)
@@ -148,54 +144,50 @@ def simulated(judge, arms: int, rounds: int, truth: float = 1.0, runs: int = SIM
 
 
 def share(findings, verdict: str) -> float:
-    """The share of a verdict."""
+    """Return the share of a verdict."""
     return sum(found.verdict == verdict for found in findings) / len(findings)
 
 
 @pytest.mark.parametrize("rounds", [3, 10])
 def test_equal_arms_are_called_different_in_one_of_twenty_runs(rounds):
-    """No more, and no fewer: half of them either way."""
     found = simulated(less, 2, rounds)
     for verdict in ("supported", "contradicted"):
         assert share(found, verdict) == pytest.approx(0.025, abs=chance(0.025))
 
 
-def test_a_difference_that_just_matters_is_hardly_ever_denied():
-    """Called the other way round, or surely negligible: in half of 5 % at most."""
+def test_a_difference_that_just_matters_is_hardly_ever_contradicted_or_called_negligible():
     found = simulated(less, 2, 10, 1.03)
     assert share(found, "contradicted") <= 0.005
     assert sum(one.negligible is not None for one in found) / SIMULATIONS <= 0.025 + chance(0.025)
 
 
 @pytest.mark.parametrize("rounds", [3, 10])
-def test_a_ratio_on_the_limit_of_its_band_is_called_outside_in_half_of_5_of_100_runs(rounds):
-    """And inside as seldom or more seldom: few intervals of three rounds are narrow enough."""
+def test_a_ratio_on_the_limit_of_its_band_is_called_outside_in_2_5_of_100_runs(rounds):
     found = simulated(lambda a, b: judge_band(paired_ratio(b, a), (1.0, 1.2)), 2, rounds, 1.2)
     assert share(found, "contradicted") == pytest.approx(0.025, abs=chance(0.025))
     assert share(found, "supported") <= 0.025 + chance(0.025)
 
 
 @pytest.mark.parametrize(("judge", "arms", "rounds"), [(spread, 2, 6), (lambda *figures: judge_optimum(figures), 3, 3)])
-def test_equal_spreads_and_flat_sweeps_are_decided_in_5_of_100_runs_at_most(judge, arms, rounds):
-    """The interval shown holds the truth, 1, in 95 % or more, whichever points come out as the least."""
+def test_equal_spreads_and_flat_sweeps_are_decided_in_at_most_5_of_100_runs(judge, arms, rounds):
     found = simulated(judge, arms, rounds, runs=SIMULATIONS // 4)
     assert share(found, "supported") + share(found, "contradicted") <= 0.05 + 2 * chance(0.05)
     assert sum(one.ratio.low <= 1 <= one.ratio.high for one in found) / len(found) >= 0.95 - 2 * chance(0.05)
 
 
 def end_of_run(logs):
-    """The finding with which a run of one claim ends by the stopping rule. `logs`: of b over a, by round."""
+    """Return the finding at which the stopping rule ends a run of one claim. `logs`: of b over a, by round."""
     for rounds in range(FEWEST_SEQUENTIAL_ROUNDS, len(logs) + 1):
         a, b = dict.fromkeys(range(rounds), 1.0), dict(enumerate(np.exp(logs[:rounds]).tolist()))
         found = less(a, b, SEQUENTIAL_CONFIDENCE)
-        if settled(found, less(a, b, DECIDED_CONFIDENCE), 0.03):
+        if is_settled(found, less(a, b, DECIDED_CONFIDENCE), 0.03):
             return found
     return None
 
 
 @pytest.mark.parametrize("truth", [1.0, 1.015, 1.03])
-def test_a_settled_claim_has_an_interval_that_holds_the_truth(truth):
-    """Equal arms are called different in 5 % at most, and their claim is decided or negligible: never left open."""
+def test_a_settled_claim_has_an_interval_that_contains_the_truth(truth):
+    """The claim about equal arms is always decided or negligible."""
     found = [end_of_run(logs) for logs in np.random.default_rng(23).normal(np.log(truth), 0.03, (400, 120))]
     held = [one.ratio.low <= truth <= one.ratio.high for one in found]
     assert np.mean(held) >= 0.93 - 3 * np.sqrt(0.07 * 0.93 / 400)
@@ -203,8 +195,7 @@ def test_a_settled_claim_has_an_interval_that_holds_the_truth(truth):
 
 
 @pytest.mark.parametrize(("high", "enough"), [(2.0, True), (2.06, True), (2.07, False), (None, False)])
-def test_an_interval_is_narrow_that_reaches_no_further_than_its_share(high, enough):
-    """Of the ratio, on both sides; a missing one is not narrow."""
-    assert narrow(Ratio(2.0, high and 4 / high, high, 5), 0.03) is enough
-    assert narrow(Ratio(2.0, high and 2.0, high, 5), 0.03) is enough
-    assert narrow(Ratio(2.0, high and 4 / high, high and 2.0, 5), 0.03) is enough
+def test_an_interval_is_narrow_if_both_ends_are_within_the_precision(high, enough):
+    assert is_narrow(Ratio(2.0, high and 4 / high, high, 5), 0.03) is enough
+    assert is_narrow(Ratio(2.0, high and 2.0, high, 5), 0.03) is enough
+    assert is_narrow(Ratio(2.0, high and 4 / high, high and 2.0, 5), 0.03) is enough

@@ -1,39 +1,45 @@
-"""Ratios between several arms over the same rounds, with intervals that hold together.
+"""Comparisons of several arms over the same rounds, with intervals that hold together; and the sweeps among them.
 
-The fastest of many equal arms always looks faster than the rest, so all intervals of a group must hold at once,
-whichever arm comes out first.
+The fastest of many equal arms always looks faster than the rest, so all intervals of a group must hold at once.
 
 A few rounds tell little about how much two arms vary against each other. But all pairs of a group were measured on one
-machine in the same rounds, so the variance of each pair is drawn towards what all pairs have in common, the more the
-less they differ by more than chance: moderated variances (Smyth 2004, Linear models and empirical Bayes methods for
-assessing differential expression). A pair that varies more than the others keeps its own variance.
+machine in the same rounds, so their variances are drawn towards what they have in common: moderated variances (Smyth
+2004, Linear models and empirical Bayes methods for assessing differential expression). A pair that varies more than the
+others keeps its own variance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from clientlab.analysis.distributions import Floats, digamma, range_quantile, t_quantile, trigamma, trigamma_inverse
-from clientlab.analysis.ratios import FEWEST_ROUNDS, Ratio, paired_logs, trimmed, typical
+from clientlab.statistics.distributions import Floats, digamma, range_quantile, t_quantile, trigamma, trigamma_inverse
+from clientlab.statistics.ratios import (
+    CONFIDENCE,
+    FEWEST_ROUNDS,
+    Ratio,
+    Series,
+    paired_logs,
+    paired_ratio,
+    trimmed,
+    typical,
+)
 
-_SMALLEST = 1e-24
-"""The variance of logarithms that differ only by rounding."""
+Value = int | float | str
+
+KNEE = 1.05  # the knee is the first point of a sweep whose typical figure is within 5 % of the least
+_SMALLEST = 1e-24  # the variance of logarithms that differ only by rounding
 _RESERVE, _RESERVE_OF_FEW, _FEW_ROUNDS = 0.8, 0.5, 5
-"""Share of the permitted error for which moderated intervals are computed, and the share with fewer than five rounds.
-
-Moderated variances are estimates, too. Without a reserve, 4 to 7 of 100 runs of equal arms call one slower by mistake,
-and 10 with three rounds in which one arm varies five times as much as the others.
-"""
+"""Shares of the permitted error for moderated intervals, the second with fewer than five rounds. Without a reserve, 4
+to 7 of 100 runs of equal arms call one slower by mistake, and 10 with three rounds in which one arm varies more."""
 _MEDIAN_LOSS = np.array([1.0, 1.0, 1.0, 1.346, 1.192, 1.434, 1.288, 1.473])
-"""Variance of the median of so many normal values over that of their mean (Hojo 1931, Biometrika 23, table I).
+"""Variance of the median of n normal values over that of their mean, by n (Hojo 1931, Biometrika 23, table I).
 
-The typical value of few rounds is their median. Least squares over all pairs of K arms (see `compare_arms`) take most
-of the loss back: about 2/K is left. In 3,000 simulated runs it was 0.96 with 2 arms, 0.66 with 3, 0.53 with 4 and 0.37
-with 8.
+The typical value of few rounds is their median. Least squares over all pairs of K arms (see `compare_arms`) recover
+most of the loss: about 2/K is left. In 3,000 simulated runs it was 0.96 with 2 arms, 0.53 with 4 and 0.37 with 8.
 """
 
 
@@ -41,10 +47,8 @@ with 8.
 class Comparisons:
     """The ratios between arms that are ranked together, by one figure.
 
-    The ratio of a to b is the inverse of that of b to a, and it is the ratio of their `levels` (name → logarithm of the
-    typical figure). `known`: the arms that have ratios, in the order of the square arrays: the standard `errors` of
-    their typical differences, the `degrees` of freedom, and the `rounds` that two arms share. `pooled`: the variances
-    are moderated.
+    `levels`: name → logarithm of the typical figure. `known`: the arms with ratios, in the order of the square arrays:
+    the standard `errors` of their typical differences, the `degrees` of freedom, and the `rounds` that two arms share.
     """
 
     levels: Mapping[str, float]
@@ -56,10 +60,9 @@ class Comparisons:
     pooled: bool
 
     def ratio(self, name: str, other: str) -> Ratio | None:
-        """Return how many times as much one arm has as another. None if they share no round, or a figure is unknown.
+        """Return the ratio of two arms, or None if they share no round or a figure is unknown.
 
-        The intervals of all pairs hold together by the distribution of the studentised range (Tukey 1953, The problem
-        of multiple comparisons).
+        The intervals of all pairs hold together (Tukey 1953, The problem of multiple comparisons).
         """
         if name not in self.known or other not in self.known:
             return None
@@ -78,15 +81,13 @@ class Comparisons:
         return Ratio.from_logs(value, ends, rounds, self.confidence, pooled=self.pooled)
 
 
-def compare_arms(
-    series: Mapping[str, Mapping[int, float]], confidence: float, known: Sequence[str] | None = None
-) -> Comparisons:
-    """Compare arms (name → round → positive figure) with each other. `known`: those with ratios; None for all.
+def compare_arms(series: Mapping[str, Series], confidence: float, known: Sequence[str] | None = None) -> Comparisons:
+    """Compare arms (name → figures by round) with each other. `known`: those with ratios; None means all.
 
     Medians of ratios contradict each other a little: a over b times b over c is not quite a over c, and of three equal
     arms each may seem faster than the next. Least squares over all pairs reconcile them (Lehmann 1964, Asymptotically
     nonparametric inference in some linear models with one observation per cell). With two arms, the result is the
-    median itself. Arms without a round in common, not even by way of others, are compared by their own medians.
+    median itself. Arms that share no round, not even indirectly, are compared by their own medians.
     """
     numbers = sorted({number for figures in series.values() for number in figures})
     logs = np.log([[figures.get(number, np.nan) for number in numbers] for figures in series.values()])
@@ -106,21 +107,21 @@ def compare_arms(
     # Independent variances of the arms would have one degree of freedom more per arm than that of a single pair.
     common, prior = _common_variance(variance[upper], kept[upper] - 1, len(names) - 2)
     errors = _standard_errors(variance, kept, common, prior, _median_loss(rounds, 2 / max(2, len(names))))
-    of_name = dict(zip(series, levels.tolist(), strict=True))
-    return Comparisons(of_name, names, errors, kept - 1 + prior, rounds, confidence, prior > 0)
+    level_of = dict(zip(series, levels.tolist(), strict=True))
+    return Comparisons(level_of, names, errors, kept - 1 + prior, rounds, confidence, prior > 0)
 
 
 def _compare_pairs(logs: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return typical difference, variance, kept rounds (see `trimmed`) and common rounds of each two rows.
+    """Return typical difference, variance, kept rounds (see `trimmed`) and common rounds of all pairs of rows.
 
-    The arrays are square. Without a common column a difference is NaN, and so is the variance with one only.
+    The arrays are square. The difference is NaN without a common column, and the variance with fewer than two.
     """
     middle, variance, kept = (np.full((len(logs), len(logs)), np.nan) for _ in range(3))
     rounds = np.zeros((len(logs), len(logs)))
     for place, row in enumerate(logs):
         gaps = row - logs
-        whole = not np.isnan(gaps).any()
-        parts = [(slice(None), gaps)] if whole else [(at, gap[~np.isnan(gap)]) for at, gap in enumerate(gaps)]
+        is_whole = not np.isnan(gaps).any()
+        parts = [(slice(None), gaps)] if is_whole else [(at, gap[~np.isnan(gap)]) for at, gap in enumerate(gaps)]
         for others, known in parts:
             count = rounds[place, others] = known.shape[-1]
             if count:
@@ -130,13 +131,10 @@ def _compare_pairs(logs: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return middle, variance, kept, rounds
 
 
-def paired_ratios(
-    pairs: Sequence[tuple[Mapping[int, float], Mapping[int, float]]], confidence: float
-) -> list[Ratio | None]:
-    """Return the typical ratio of each pair of figures by round (round → figure); None if no round has both.
+def paired_ratios(pairs: Sequence[tuple[Series, Series]], confidence: float) -> list[Ratio | None]:
+    """Return the typical ratio of each pair of figures by round, or None for a pair that shares no round.
 
-    The pairs have nothing to do with each other, so the permitted error is divided among them (Bonferroni). Their
-    variances are moderated.
+    The pairs are unrelated, so the permitted error is divided among them (Bonferroni). Their variances are moderated.
     """
     logs = [paired_logs(*pair) for pair in pairs]
     own = [trimmed(one)[1:] if len(one) > 1 else (math.nan, math.nan) for one in logs]
@@ -157,9 +155,7 @@ def paired_ratios(
 
 
 def _reserve(rounds: int, *, pooled: bool) -> float:
-    if not pooled:
-        return 1.0
-    return _RESERVE_OF_FEW if rounds < _FEW_ROUNDS else _RESERVE
+    return 1.0 if not pooled else _RESERVE_OF_FEW if rounds < _FEW_ROUNDS else _RESERVE
 
 
 def _median_loss(rounds: Floats, share: float) -> Floats:
@@ -169,9 +165,9 @@ def _median_loss(rounds: Floats, share: float) -> Floats:
 
 
 def _common_variance(variances: Floats, degrees: Floats, independent: int) -> tuple[float, float]:
-    """Return what variances have in common, and how many degrees of freedom that is worth; 0 for nothing.
+    """Return what variances have in common, and its degrees of freedom; 0 if there are too few variances.
 
-    It is worth no more than `independent` of them (Smyth 2004, section 6.2).
+    The degrees are at most those of `independent` variances (Smyth 2004, section 6.2).
     """
     known = degrees > 0  # False for NaN
     own, freedom = np.maximum(variances[known], _SMALLEST), degrees[known]
@@ -190,3 +186,52 @@ def _standard_errors(variance: Floats, kept: Floats, common: float, prior: float
     moderated = (prior * common + (kept - 1) * variance) / (prior + kept - 1)
     found: Floats = np.sqrt(np.maximum(moderated, variance) * loss / kept)
     return found
+
+
+@dataclass(frozen=True)
+class TurningPoint:
+    """The least figure (`best`) and the `knee` of a sweep, as indices, and the `typical` figure of each point.
+
+    `between`: the first and the last point that may be the knee; None with too few rounds for an interval.
+    """
+
+    best: int
+    knee: int
+    typical: list[float]
+    between: tuple[int, int] | None = None
+
+
+def sort_values(values: Iterable[Value]) -> list[Value]:
+    """Return the distinct values of an axis: numbers by size, texts in the order of the experiment."""
+    distinct = list(dict.fromkeys(values))
+    return distinct if any(isinstance(value, str) for value in distinct) else sorted(distinct, key=float)
+
+
+def find_turning_point(series: Sequence[Series], confidence: float = CONFIDENCE) -> TurningPoint:
+    """Return the least and the knee of a sweep from the figures of each point. Raise ValueError if a point has none."""
+    if not all(series):
+        raise ValueError("a point of the sweep has no figure")
+    named = {str(place): figures for place, figures in enumerate(series)}
+    found = np.exp(list(compare_arms(named, confidence).levels.values()))
+    best = int(np.argmin(found))
+    knee = int(np.argmax(found <= KNEE * found[best]))
+    between = _knee_interval(series, confidence)
+    if between is not None:  # it rests on single pairs, and the levels on all pairs, so they can disagree by one point
+        between = min(between[0], knee), max(between[1], knee)
+    return TurningPoint(best, knee, found.tolist(), between)
+
+
+def _knee_interval(series: Sequence[Series], confidence: float) -> tuple[int, int] | None:
+    """Return the first and the last point that may be the knee, or None if a pair of points has no interval.
+
+    A point that is surely more than 5 % above another one is not the knee. The first point that is surely within 5 %
+    of every other one is the knee, or comes after it. The permitted error is divided among the pairs (Bonferroni).
+    """
+    level = 1 - (1 - confidence) / max(1, len(series) * (len(series) - 1) // 2)
+    ratios = [[paired_ratio(one, other, level) for other in series] for one in series]
+    ends = [[ratio.interval for ratio in row if ratio is not None and ratio.interval is not None] for row in ratios]
+    if any(len(row) < len(series) for row in ends):
+        return None
+    possible = [place for place, row in enumerate(ends) if all(low <= KNEE for low, _ in row)]
+    sure = [place for place, row in enumerate(ends) if all(high <= KNEE for _, high in row)]
+    return possible[0], min([*sure, possible[-1]])

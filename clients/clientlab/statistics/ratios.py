@@ -1,12 +1,12 @@
 """Typical values of figures over rounds, and their ratios between arms and between runs, with confidence intervals.
 
-The round is the unit of replication. Requests of one trial depend on each other, so they are never pooled over rounds.
-The arms of a round met the same state of the machine, so their ratios are paired by round. Two runs did not: their
-rounds are not paired, and their intervals do not include what differs between the runs as a whole.
+The round is the unit of replication: requests of one trial depend on each other, so they are never pooled. The arms of
+a round met the same state of the machine, so their ratios are paired by round. The rounds of two runs are not paired,
+and their intervals do not cover differences between the runs as a whole.
 
-Ratios are computed from logarithms. The typical value of a few rounds is their median, and of eight or more their mean
-without an eighth at each end: one round in ten that took three times as long would move the plain mean by 12 %.
-`scripts/bench truth` shows how often each interval holds the truth.
+Ratios are computed from logarithms. The typical value of fewer than eight rounds is their median, and of more their
+mean without an eighth at each end: the plain mean would rise by 12 % if one round in ten took three times as long.
+`scripts/bench truth` shows how often each interval contains the truth.
 """
 
 from __future__ import annotations
@@ -20,22 +20,18 @@ from typing import Self
 
 import numpy as np
 
-from clientlab.analysis.distributions import Floats, t_quantile
+from clientlab.statistics.distributions import Floats, t_quantile
 
 CONFIDENCE = 0.95
-FEWEST_ROUNDS = 3
-"""With fewer rounds, no interval is computed."""
-FEWEST_ROUNDS_OF_SPREAD = 6
-"""The same for spreads: one outlying round of five spoils four of ten differences."""
-POWER = 0.8
-"""A change counts as detectable if a comparison would show it in so many cases."""
+FEWEST_ROUNDS = 3  # with fewer rounds, there is no interval
+FEWEST_ROUNDS_OF_SPREAD = 6  # the same for spreads: one outlying round of five spoils four of ten differences
+POWER = 0.8  # a change counts as detectable if a comparison would show it with this probability
 
-_TRIMMED = 8
-"""One value in so many is left out at each end. Fewer values are not trimmed."""
-_RESERVE = 0.7
-"""Share of the permitted error for which rank intervals are computed. The rest is for outlying rounds in one run."""
+_TRIMMED = 8  # one value in eight is left out at each end
+_RESERVE = 0.7  # share of the permitted error for rank intervals; the rest is for outlying rounds in one run
 _MOST_EXACT = 50
 _Log = float | Floats
+Series = Mapping[int, float]  # the figure of an arm by round: round → figure
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,6 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Both ends; None with too few rounds."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     def with_value(self, value: float) -> Self:
@@ -63,7 +58,7 @@ class Estimate:
 class Ratio(Estimate):
     """How many times as much one arm has as another, from the `rounds` that both have.
 
-    `pooled`: the interval rests on the spread of other arms, too, so it has more degrees of freedom than its rounds.
+    `pooled`: the interval also uses the spread of other arms, so it has more degrees of freedom than its rounds.
     """
 
     rounds: int
@@ -74,13 +69,13 @@ class Ratio(Estimate):
     def from_logs(
         cls, value: _Log, ends: tuple[_Log, _Log] | None, rounds: int, confidence: float, *, pooled: bool = False
     ) -> Self:
-        """Return the ratio from its logarithm, and from those of its interval's ends if it has one."""
-        low, high = (None, None) if ends is None else map(power, ends)
-        return cls(power(value), low, high, rounds, confidence, pooled)
+        """Return the ratio from its logarithm and, if it has an interval, those of the interval's ends."""
+        low, high = (None, None) if ends is None else map(exponentiate, ends)
+        return cls(exponentiate(value), low, high, rounds, confidence, pooled)
 
 
-def power(log: _Log) -> float:
-    """Return e to this power: infinity if that is beyond the range of floats."""
+def exponentiate(log: _Log) -> float:
+    """Return e to the power of `log`, or infinity beyond the range of floats."""
     with np.errstate(over="ignore"):
         return float(np.exp(log))
 
@@ -94,11 +89,10 @@ def typical(values: Floats) -> Floats:
 
 
 def trimmed(values: Floats) -> tuple[Floats, Floats, int]:
-    """Return the trimmed mean over the last axis, its variance per value, and how many values are kept.
+    """Return the trimmed mean over the last axis, its variance per value, and the number of values kept.
 
-    The variance divided by the kept values is the square of the mean's standard error, which has one degree of freedom
-    less than values are kept (Tukey and McLaughlin 1963, Less vulnerable confidence and significance procedures for
-    location based on a single sample; Student 1908 without trimming).
+    The variance divided by that number is the square of the mean's standard error, with one degree of freedom less than
+    the number (Tukey and McLaughlin 1963, Less vulnerable confidence and significance procedures for location).
     """
     n = values.shape[-1]
     cut = n // _TRIMMED
@@ -113,8 +107,7 @@ def trimmed(values: Floats) -> tuple[Floats, Floats, int]:
 def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return both ends of the confidence interval of the typical value over the last axis, of at least 2 values.
 
-    This is Student's interval of the trimmed mean (see `trimmed`). With fewer than eight values, it is widened to hold
-    all of them: outliers among so few only make it wider.
+    This is Student's interval of the trimmed mean. With fewer than eight values, it is widened to contain all of them.
     """
     middle, variance, kept = trimmed(values)
     half = _student(kept - 1, confidence) * np.sqrt(variance / kept)
@@ -125,11 +118,11 @@ def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]
 
 @cache
 def expected_width(n: int, confidence: float) -> float:
-    """Return about half the width of the interval of n normal values, in their standard deviations."""
+    """Return about half the expected width of the interval of n normal values, in standard deviations."""
     cut = n // _TRIMMED
     kept, normal, share = n - 2 * cut, NormalDist(), cut / n
     z = normal.inv_cdf(1 - share) if cut else 0.0
-    # The variance of normal values of which the outermost share at each end is drawn in to z (Tukey and McLaughlin).
+    # The variance of normal values whose outermost share at each end is moved in to z (Tukey and McLaughlin).
     drawn_in = 1 - 2 * share - 2 * z * normal.pdf(z) + 2 * share * z * z
     return _student(kept - 1, confidence) * math.sqrt(drawn_in * (n - 1) / (kept * (kept - 1)))
 
@@ -139,19 +132,14 @@ def _student(degrees: int, confidence: float) -> float:
     return float(t_quantile(degrees, (1 + confidence) / 2))
 
 
-def paired_logs(these: Mapping[int, float], those: Mapping[int, float]) -> Floats:
-    """Return the logarithms of the ratios of the rounds (round → figure) in which both figures are above 0."""
+def paired_logs(these: Series, those: Series) -> Floats:
+    """Return the logarithms of the ratios of two figures, for rounds where both are above 0."""
     both = [number for number in sorted(these.keys() & those.keys()) if these[number] > 0 and those[number] > 0]
     return np.array([math.log(these[number] / those[number]) for number in both], np.float64)
 
 
-def paired_ratio(
-    these: Mapping[int, float], those: Mapping[int, float], confidence: float = CONFIDENCE
-) -> Ratio | None:
-    """Return the typical ratio of two figures by round (round → figure). None if no round has both.
-
-    See `typical_interval`, which assumes independent rounds whose logarithms are close to normal.
-    """
+def paired_ratio(these: Series, those: Series, confidence: float = CONFIDENCE) -> Ratio | None:
+    """Return the typical ratio of two figures (see `typical_interval`), or None if they share no round."""
     logs = paired_logs(these, those)
     if not len(logs):
         return None
@@ -159,13 +147,13 @@ def paired_ratio(
     return Ratio.from_logs(typical(logs), ends, len(logs), confidence)
 
 
-def typical_figure(figures: Mapping[int, float], confidence: float = CONFIDENCE) -> Ratio | None:
-    """Return the typical value of a positive figure by round (round → figure). None without a figure."""
+def typical_figure(figures: Series, confidence: float = CONFIDENCE) -> Ratio | None:
+    """Return the typical value of a positive figure. Return None without a round."""
     return paired_ratio(figures, dict.fromkeys(figures, 1.0), confidence)
 
 
 def typical_estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Return the typical value of one figure or more, one per round, which may be 0."""
+    """Return the typical value of the figures of one round or more, which may be 0."""
     if min(values) > 0 and (found := typical_figure(dict(enumerate(values)), confidence)) is not None:
         return found
     numbers = np.asarray(values, np.float64)
@@ -175,14 +163,12 @@ def typical_estimate(values: Sequence[float], confidence: float = CONFIDENCE) ->
     return Estimate(float(typical(numbers)), float(low), float(high))
 
 
-def spread_ratio(
-    these: Mapping[int, float], those: Mapping[int, float], confidence: float = CONFIDENCE
-) -> Ratio | None:
+def spread_ratio(these: Series, those: Series, confidence: float = CONFIDENCE) -> Ratio | None:
     """Return the ratio of the spreads of two positive figures over their common rounds.
 
-    The spread is the median difference between two rounds (Shamos 1976), which one outlying round in ten hardly moves.
-    The standard error of the ratio's logarithm is the jackknife's (Tukey 1958): from the ratios without one round each.
-    None with fewer than two rounds, or if a figure does not vary. Without an interval if half of its differences are 0.
+    The spread is the median difference between two rounds (Shamos 1976). The standard error of the ratio's logarithm is
+    the jackknife's (Tukey 1958). Return None with fewer than two rounds, or if a figure does not vary. There is no
+    interval if half of a figure's differences are 0.
     """
     both = sorted(these.keys() & those.keys())
     logs = np.log([[figures[number] for number in both] for figures in (these, those)], dtype=np.float64)
@@ -210,25 +196,25 @@ def unpaired_ratio(
     """Return the typical ratio of the rounds of two runs, and the smallest one above 1 that would be detectable.
 
     The typical ratio is the median of all ratios of a figure of `these` to one of `those` (Hodges and Lehmann 1963,
-    Estimates of location based on rank tests). At this noise, comparisons show the detectable one in 80 of 100 cases.
-    `step`: resolution of the figures, as a share of their value. None if a side is empty or a figure is not above 0.
+    Estimates of location based on rank tests). `step`: resolution of the figures, as a share of their value. Both are
+    None if a side is empty or a figure is not above 0.
     """
     if not these or not those or min(*these, *those) <= 0:
         return None, None
     one, other = np.log(these), np.log(those)
-    value = power(np.median(one[:, None] - other))
+    value = exponentiate(np.median(one[:, None] - other))
     if min(len(these), len(those)) < FEWEST_ROUNDS:
         return Estimate(value, None, None), None
     low, high = shift_interval(one, other, step, confidence)
     error, freedom = welch_error(one, other, step)
-    detectable = power((high - low) / 2 + t_quantile(freedom, POWER) * error)
-    return Estimate(value, power(low), power(high)), detectable
+    detectable = exponentiate((high - low) / 2 + t_quantile(freedom, POWER) * error)
+    return Estimate(value, exponentiate(low), exponentiate(high)), detectable
 
 
 def unpaired_difference(
     these: Sequence[float], those: Sequence[float], confidence: float = CONFIDENCE
 ) -> Estimate | None:
-    """Return the difference of the means of two runs' rounds with Welch's interval. None if a side is empty."""
+    """Return the difference of the means of two runs' rounds with Welch's interval, or None if a side is empty."""
     if not these or not those:
         return None
     value = float(np.mean(these) - np.mean(those))
@@ -245,7 +231,7 @@ def shift_interval(
     """Return both ends of the interval of the median difference, over the last axes, of at least 2 values each.
 
     With enough values, it is the interval of the rank sum test (Mann and Whitney 1947), widened by the resolution. With
-    fewer, it has the width of Welch's interval: outliers among so few only make it wider.
+    fewer, it has the width of Welch's interval.
     """
     gaps = these[..., :, None] - those[..., None, :]
     differences = np.sort(gaps.reshape(*gaps.shape[:-2], -1), axis=-1)
@@ -259,31 +245,30 @@ def shift_interval(
 def welch_error(these: Floats, those: Floats, step: float = 0.0) -> tuple[Floats, Floats]:
     """Return the standard error of the difference of the means over the last axes, and its degrees of freedom.
 
-    Variances may differ (Welch 1947; degrees of freedom after Satterthwaite 1946). None is taken as less than that of
-    rounding to `step` (Sheppard 1898).
+    Variances may differ (Welch 1947; degrees of freedom by Satterthwaite 1946). Each is at least that of rounding to
+    `step` (Sheppard 1898).
     """
     n, m = these.shape[-1], those.shape[-1]
     one, other = (np.maximum(side.var(axis=-1, ddof=1), step**2 / 12) / side.shape[-1] for side in (these, those))
     total, shares = one + other, one**2 / (n - 1) + other**2 / (m - 1)
     freedom = np.divide(total**2, shares, out=np.ones_like(total), where=shares > 0)
     if min(n, m) < 6 and max(n, m) > 2 * min(n, m):
-        # Welch's degrees of freedom are too many here: 3 and 20 equal rounds would differ in 7.5 % of simulations.
-        # Those of the smaller side alone are never too many (Mickey and Brown 1966).
+        # Welch's degrees of freedom are too high here: 3 and 20 equal rounds would differ in 7.5 % of simulations.
+        # Those of the smaller side alone are never too high (Mickey and Brown 1966).
         freedom = np.full_like(total, min(n, m) - 1)
     return np.sqrt(total), freedom
 
 
 @cache
 def _rank(n: int, m: int, confidence: float) -> int:
-    """Return the rank of the interval's ends among the n · m ordered differences; 0 if none reaches the confidence.
+    """Return the rank of the interval's ends among the n · m ordered differences, or 0 with too few values.
 
-    The rank sum test of two equal distributions rejects with P(U < rank) on each side (Mann and Whitney 1947), which is
-    close to normal with many values.
+    The rank sum test rejects with P(U < rank) on each side, which is close to normal with many values.
     """
     tail = _RESERVE * (1 - confidence) / 2
     if m > _MOST_EXACT:
         return int(n * m / 2 + NormalDist().inv_cdf(tail) * np.sqrt(n * m * (n + m + 1) / 12))
-    # Ways to a sum u among i and j values: the largest of all is one of the i, and exceeds all j, or one of the j.
+    # The ways to reach a sum u with i and j values: the largest is one of the i, and exceeds all j, or one of the j.
     column = [np.eye(1, n * m + 1)[0] for _ in range(n + 1)]
     for j in range(1, m + 1):
         for i in range(1, n + 1):

@@ -1,1 +1,0 @@
-"""Analysis: statistics on samples and figures. No module measures or renders."""

@@ -1,0 +1,1 @@
+"""Statistics on samples and figures. No module here measures or renders."""

@@ -1,0 +1,122 @@
+"""Latencies of a trial: their quantiles, values that are only lower bounds, and histograms.
+
+Histograms have HdrHistogram's format (hdrhistogram.org), V2, compressed, base64. Buckets are in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
+from hdrh.histogram import HdrHistogram
+
+from clientlab.statistics.distributions import Floats as Floats
+
+QUANTILES: dict[str, float] = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
+FEWEST_REQUESTS: dict[str, int] = {"p999": 1000}  # with fewer, the quantile would be the maximum by another name
+SLICES = 60  # number of equal parts of a trial's time in which requests are counted
+_NANOSECONDS = 1e9
+_LONGEST = 3600 * 10**9  # longer times are counted as this one
+_SETTINGS = (1, _LONGEST, 3)  # lowest and highest value in nanoseconds, and significant digits
+
+
+@dataclass(frozen=True)
+class BoundedValue:
+    """A value. `at_least`: it is only a lower bound of the true value."""
+
+    value: float
+    at_least: bool = False
+
+
+def median_of(values: Sequence[BoundedValue]) -> BoundedValue:
+    """Return the median of one or more values. It is a lower bound if it would be larger with larger bounds."""
+    least = median(one.value for one in values)
+    most = median(math.inf if one.at_least else one.value for one in values)
+    return BoundedValue(least, least != most)
+
+
+def rank_of(percent: float, count: int) -> int:
+    """Return the nearest rank, from 1, of a percentile of `count` values (Hyndman and Fan 1996, type 1)."""
+    return min(max(math.ceil(percent / 100 * count - 1e-9), 1), count)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """`seconds`: the upper ends of the non-empty buckets, ascending; `counts`: the latencies in each bucket."""
+
+    seconds: Floats
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    def quantiles(self, shares: Floats) -> Floats:
+        """Return the least seconds that each share (0 to 1) of the latencies does not exceed: the nearest rank."""
+        running = self.counts.cumsum()
+        ranks = np.clip(np.ceil(shares * running[-1] - 1e-9), 1, running[-1])
+        found: Floats = self.seconds[np.searchsorted(running, ranks)]
+        return found
+
+    def shares(self, edges: Floats) -> Floats:
+        """Return the share of latencies between each pair of neighbouring `edges` (seconds, ascending)."""
+        counts, _ = np.histogram(self.seconds, edges, weights=self.counts)
+        found: Floats = counts / self.total
+        return found
+
+
+def make_histogram(seconds: Floats) -> HdrHistogram:
+    """Return the histogram of latencies, with three significant digits."""
+    histogram = HdrHistogram(*_SETTINGS)
+    whole = np.clip(np.rint(seconds * _NANOSECONDS), 1, _LONGEST).astype(np.int64)
+    # Round to the digits that the histogram keeps, so that equal values are recorded in one go.
+    shift = np.maximum(np.floor(np.log2(whole)).astype(np.int64) - 11, 0)
+    values, counts = np.unique((whole >> shift) << shift, return_counts=True)
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        histogram.record_value(value, count)
+    return histogram
+
+
+def decode_histogram(encoded: str, unit: float) -> Distribution:
+    """Return the buckets of an encoded histogram. `unit`: the seconds that a value of 1 stands for."""
+    histogram = HdrHistogram.decode(encoded)
+    counts = np.ctypeslib.as_array(histogram.counts)
+    places = np.flatnonzero(counts)
+    tops = _find_bucket_ends(
+        histogram.lowest_trackable_value, histogram.highest_trackable_value, histogram.significant_figures
+    )
+    return Distribution(tops[places] * unit, counts[places].astype(np.int64))
+
+
+def merge_distributions(parts: Sequence[Distribution]) -> Distribution:
+    """Return the sum of one distribution or more. Counts are added up; quantiles are never averaged."""
+    seconds, places = np.unique(np.concatenate([part.seconds for part in parts]), return_inverse=True)
+    counts = np.bincount(places, np.concatenate([part.counts for part in parts]), len(seconds))
+    return Distribution(seconds, counts.astype(np.int64))
+
+
+def check_histogram(encoded: str) -> str:
+    """Return the text if it is an encoded histogram. Raise ValueError otherwise."""
+    try:
+        HdrHistogram.decode(encoded)
+    except (
+        ValueError, TypeError, IndexError, OverflowError, zlib.error,
+        HdrCookieException, HdrHistogramSettingsException, HdrLengthException,
+    ) as error:  # fmt: skip
+        raise ValueError(f"not a histogram: {error or type(error).__name__}") from error
+    return encoded
+
+
+@cache
+def _find_bucket_ends(lowest: int, highest: int, digits: int) -> Floats:
+    """Return the highest value of each bucket of a histogram with that range and precision."""
+    empty = HdrHistogram(lowest, highest, digits)
+    lows = [empty.get_value_from_index(index) for index in range(empty.counts_len)]
+    return np.array([empty.get_highest_equivalent_value(low) for low in lows], np.float64)

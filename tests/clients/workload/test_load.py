@@ -1,0 +1,147 @@
+"""The load model: when each request is planned, and what each shard of a divided trial does."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import mean, stdev
+
+import pytest
+
+from clientlab.errors import FieldError
+from clientlab.workload.load import arrivals_of, check_load, is_warm, longest_pause, plan_arrivals, requests_in
+from clientlab.workload.requests import requests_of
+from clientlab.workload.values import Delay, Stages, parse_rate
+from clientlab.workload.workload import Workload, check_shards, delay_of, take_share
+from clients.workload_documents import workload_of_document
+
+URL = "http://server"
+
+
+def starts(**fields) -> list[float]:
+    schedule = arrivals_of(Workload(**fields))
+    return [schedule.start_of(number) for number in range(schedule.count)]
+
+
+def shares(workload: Workload, in_flight: int = 10):
+    return [take_share(workload, place, in_flight) for place in range(workload.shards)]
+
+
+def test_uniform_arrivals_are_evenly_spaced_over_the_whole_duration():
+    found = starts(rate=200, duration=5.0)
+    assert len(found) == 1000
+    assert found[:3] == [0.0, 0.005, 0.01]
+    assert found[-1] == pytest.approx(4.995)
+    assert starts(rate=parse_rate("30/m"), requests=3) == [0.0, 2.0, 4.0]
+
+
+def test_a_stage_changes_the_rate_exactly_at_its_time():
+    """100 per second for 30 s, then 1,000 per second: no request is lost at the step."""
+    found = starts(stages=Stages.parse("0s:100/s,30s:1000/s"), duration=40.0)
+    assert len(found) == 3000 + 10_000
+    assert found[2999:3002] == pytest.approx([29.99, 30.0, 30.001])
+    assert {round(later - earlier, 9) for earlier, later in pairwise(found[3000:])} == {0.001}
+
+
+def test_poisson_arrivals_have_exponential_gaps_and_a_number_whose_variance_is_its_mean():
+    gaps = [later - earlier for earlier, later in pairwise(starts(rate=200, arrivals="poisson", requests=20_000))]
+    assert mean(gaps) == pytest.approx(0.005, rel=0.03)
+    assert stdev(gaps) == pytest.approx(0.005, rel=0.03)
+    counts = [len(starts(rate=100, arrivals="poisson", duration=1.0, seed=seed)) for seed in range(300)]
+    assert mean(counts) == pytest.approx(100, rel=0.02)
+    assert stdev(counts) == pytest.approx(10, rel=0.15)
+
+
+def test_the_start_of_a_request_depends_only_on_seed_and_number():
+    short, long = (starts(rate=50, arrivals="poisson", requests=count) for count in (20, 900))
+    assert short == long[:20]
+    assert short != starts(rate=50, arrivals="poisson", requests=20, seed=2)
+    plan_arrivals.cache_clear()
+    assert starts(rate=50, arrivals="poisson", requests=20) == short
+
+
+@pytest.mark.parametrize("spacing", ["uniform", "poisson"])
+def test_a_request_is_due_from_its_planned_start_on(spacing):
+    schedule = arrivals_of(Workload(stages=Stages.parse("0s:50/s,1s:200/s"), duration=2.0, arrivals=spacing))
+    assert (schedule.due(-1.0), schedule.due(99.0)) == (0, schedule.count)
+    for number in range(schedule.count - 1):
+        start, following = schedule.start_of(number), schedule.start_of(number + 1)
+        assert schedule.due(start + 1e-7) == schedule.due((start + following) / 2) == number + 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "requests", "warm"),
+    [
+        ({"rate": 200.0, "duration": 2.0}, 400, True),
+        ({"rate": 50.0, "duration": 1.0, "connections": "cold"}, 50, False),
+        ({"stages": "0s:10/s,1s:20/s", "duration": 2.0}, 30, True),
+        ({"duration": 2.0}, None, True),
+        ({"requests": 7}, 7, False),
+        ({"requests": 7, "connections": "warm"}, 7, True),
+    ],
+)
+def test_a_duration_decides_the_requests_of_an_open_load_and_opens_connections_early(fields, requests, warm):
+    workload = workload_of_document(**fields)
+    assert (requests_in(workload), is_warm(workload)) == (requests, warm)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"rate": 5, "stages": "0s:1/s"}, "rate"),
+        ({"stages": "0s:5/s,3s:9/s", "duration": 3.0}, "duration"),
+        ({"stages": "0s:5/s,3s:9/s", "requests": 15}, "requests"),
+        ({"rate": 1e9, "duration": 1e6}, "duration"),
+        ({"rate": 5, "arrivals": "poisson", "requests": 10**9}, "requests"),
+        ({"max_late": 1.0}, "max_late"),
+        ({"arrivals": "poisson"}, "arrivals"),
+    ],
+)
+def test_a_load_that_cannot_be_sent_is_refused(fields, field):
+    with pytest.raises(FieldError) as refusal:
+        check_load(workload_of_document(**fields))
+    assert refusal.value.key == (field,)
+
+
+@pytest.mark.parametrize(("requests", "in_flight", "shards"), [(7, 7, 7), (1001, 33, 8)])
+def test_shards_divide_requests_and_concurrency_exactly(requests, in_flight, shards):
+    parts = shares(Workload(requests=requests, shards=shards), in_flight)
+    for whole, found in (
+        (requests, [requests_in(part) for part in parts]), (in_flight, [part.concurrency for part in parts]),
+    ):  # fmt: skip
+        assert sum(found) == whole
+        assert max(found) - min(found) <= 1
+
+
+def test_each_request_of_a_trial_belongs_to_one_shard_and_is_unchanged():
+    """The requests of their warm-ups differ as well, and have numbers below 0."""
+    workload = Workload(path="/todos/{k}", delay=Delay.parse("exponential:50ms"), requests=11, shards=3)
+    make, delay, parts = requests_of(workload, URL), delay_of(workload), shares(workload)
+    found = [(requests_of(part, URL)(k).url, delay_of(part)(k)) for part in parts for k in range(part.requests)]
+    assert sorted(found) == sorted((make(k).url, delay(k)) for k in range(11))
+    numbers = {part.number_of(k) for part in parts for k in (-2, -1)}
+    assert len(numbers) == 6
+    assert max(numbers) < 0
+
+
+@pytest.mark.parametrize("load", [
+    {"rate": "60/m", "requests": 11}, {"stages": "0s:20/s,1s:60/s", "duration": 2.0},
+    {"rate": 200, "duration": 0.5, "arrivals": "poisson"},
+])  # fmt: skip
+def test_shards_keep_the_planned_start_of_every_request(load):
+    whole, divided = arrivals_of(workload_of_document(**load)), shares(workload_of_document(**load, shards=4))
+    parts = [arrivals_of(part) for part in divided]
+    assert sorted(part.start_of(k) for part in parts for k in range(part.count)) == [
+        whole.start_of(k) for k in range(whole.count)
+    ]
+    assert {part.length for part in parts} == {whole.length}
+    for moment in (-1.0, 0.0, whole.length / 3, whole.length):
+        assert sum(part.due(moment) for part in parts) == whole.due(moment)
+    for part, share in zip(parts, divided, strict=True):
+        gaps = [0.0, *(part.start_of(k) for k in range(part.count))]
+        assert longest_pause(share) >= max(b - a for a, b in pairwise(gaps)) - 1e-9
+
+
+@pytest.mark.parametrize(("shards", "requests", "in_flight"), [(5, 4, 32), (33, None, 32), (2, 9, 1)])
+def test_a_shard_without_a_request_is_refused(shards, requests, in_flight):
+    with pytest.raises(FieldError, match=r"^shards: "):
+        check_shards(shards, requests, in_flight, "aiohttp")
