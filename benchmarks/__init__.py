@@ -1,1 +1,1 @@
-"""The lab measured by itself: ratios, each with its spread, all of one run."""
+"""Benchmarks of the lab itself: each figure with its spread and its target."""

@@ -1,7 +1,7 @@
 """Measure the lab itself: ``scripts/bench [overhead|upstream|truth …] [--rounds N] [--client NAME] [--seed N]``.
 
 overhead: what the lab adds to a bare loop of each client, in about 15 minutes.
-upstream: the mock server beside a bare aiohttp handler, and how exact its delays are, in about a minute.
+upstream: the mock server compared with a bare aiohttp handler, and how exact its delays are, in about a minute.
 truth: real trials with a known bottleneck, and simulations of how often intervals, headlines and comparisons hold.
 """
 
@@ -19,11 +19,11 @@ from benchmarks.figures import BenchmarkRow
 
 PARTS = ("overhead", "upstream", "truth")
 SEED = 1
-"""The methods were chosen by this seed; any other one checks them."""
+"""The methods were chosen with this seed; any other one checks them."""
 
 
 def main(words: list[str]) -> int:
-    """Print each row when it is known, and the table at the end. Return 1 if a figure is not reached."""
+    """Print each row when it is known, and the table at the end. Return 1 if a target is missed."""
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -35,15 +35,17 @@ def main(words: list[str]) -> int:
     chosen = parser.parse_args(words)
     if unknown := set(chosen.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    found: list[BenchmarkRow] = []
+    table = Table("figure", "measured", "spread", "", "to reach", "", box=None, header_style="bold", pad_edge=False)
+    all_met = True
     try:
         for row in rows(chosen.parts or PARTS, chosen):
-            measured = f"{row.value:.3f} {row.unit} ({row.low:.3f} to {row.high:.3f}, {row.spread})"
-            print(f"{row.name}: {measured}", file=sys.stderr, flush=True)
-            found.append(row)
-    finally:  # what is known already took its time
-        Console(width=140).print(_table(found))
-    return 0 if all(row.met for row in found) else 1
+            value, spread = f"{row.value:.3f} {row.unit}", f"{row.low:.3f} to {row.high:.3f}"
+            print(f"{row.name}: {value} ({spread}, {row.spread})", file=sys.stderr, flush=True)
+            table.add_row(row.name, value, spread, row.spread, row.target, "ok" if row.met else "MISSED")
+            all_met &= row.met
+    finally:  # an interrupted benchmark shows what it has measured
+        Console(width=140).print(table)
+    return 0 if all_met else 1
 
 
 def rows(parts: list[str] | tuple[str, ...], chosen: argparse.Namespace) -> Iterator[BenchmarkRow]:
@@ -55,14 +57,6 @@ def rows(parts: list[str] | tuple[str, ...], chosen: argparse.Namespace) -> Iter
     if "truth" in parts:
         yield from verdicts.rows()
         yield from simulated_runs.rows(chosen.seed)
-
-
-def _table(found: list[BenchmarkRow]) -> Table:
-    table = Table("figure", "measured", "spread", "", "to reach", "", box=None, header_style="bold", pad_edge=False)
-    for row in found:
-        spread, met = f"{row.low:.3f} to {row.high:.3f}", "ok" if row.met else "MISSED"
-        table.add_row(row.name, f"{row.value:.3f} {row.unit}", spread, row.spread, row.target, met)
-    return table
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One row of the table: a figure, its spread, and what it has to reach."""
+"""A row of the table of benchmarks: a figure, its spread and its target."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from clientlab.analysis.ratios import paired_ratio
-
-LEAST_COVERAGE, MOST_FALSE = 0.93, 0.05
+from clientlab.statistics.ratios import paired_ratio
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class BenchmarkRow:
 
 
 def ratio(name: str, ratios: Sequence[float], limit: float | None = None) -> BenchmarkRow:
-    """Return the row of a ratio that was measured once per round. Its median must not exceed the limit, if any."""
+    """Return the row of a ratio that was measured once per round. Its median must not exceed the limit."""
     value, rounds = median(ratios), dict(enumerate(ratios))
     target, met = ("none", True) if limit is None else (f"<= {limit:g}", value <= limit)
     mean = paired_ratio(rounds, dict.fromkeys(rounds, 1.0))
@@ -38,19 +36,16 @@ def ratio(name: str, ratios: Sequence[float], limit: float | None = None) -> Ben
     return BenchmarkRow(name, value, mean.low, mean.high, f"95 % of {len(ratios)} rounds", target, met)
 
 
-def covered(name: str, hits: npt.NDArray[np.bool_]) -> BenchmarkRow:
-    """Return the share of simulated intervals that hold the truth."""
-    return share(name, hits, f">= {100 * LEAST_COVERAGE:g} %", met=bool(hits.mean() >= LEAST_COVERAGE))
-
-
-def false(name: str, hits: npt.NDArray[np.bool_]) -> BenchmarkRow:
-    """Return the share of simulated runs that state something false."""
-    return share(name, hits, f"<= {100 * MOST_FALSE:g} %", met=bool(hits.mean() <= MOST_FALSE))
-
-
-def share(name: str, hits: npt.NDArray[np.bool_], target: str = "none", *, met: bool = True) -> BenchmarkRow:
-    """Return a share with its interval (Wilson 1927, Probable inference), which also fits shares near 0 and 1."""
+def share(
+    name: str, hits: npt.NDArray[np.bool_], *, least: float | None = None, most: float | None = None
+) -> BenchmarkRow:
+    """Return a share of simulated runs, and its interval (Wilson 1927, Probable inference)."""
     n, found, z = len(hits), float(hits.mean()), 1.96
     middle, reach = found + z**2 / (2 * n), z * np.sqrt(found * (1 - found) / n + z**2 / (4 * n**2))
     low, high = (100 * float(middle + sign * reach) / (1 + z**2 / n) for sign in (-1, 1))
+    target, met = "none", True
+    if least is not None:
+        target, met = f">= {least:.0%}", found >= least
+    if most is not None:
+        target, met = f"<= {most:.0%}", found <= most
     return BenchmarkRow(name, 100 * found, low, high, f"95 % of {n:,} runs", target, met, "%")

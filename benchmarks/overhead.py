@@ -1,11 +1,11 @@
-"""What the lab adds: a strategy's wall time in the lab over that of the same loop written bare.
+"""What the lab adds: a strategy's wall time in the lab over that of the same loop without the lab.
 
 Each round is a fresh process, ``python -m benchmarks.overhead STRATEGY URL SECONDS FIRST [CA]``, in which the lab and
-the bare loop take turns: in one process both have the same layout of memory, which differs from process to process by
-more than what is looked for. One by one they take turns after `BLOCK` requests, with many in flight after all of them,
-since each turn makes its workers anew. The median of the turns' ratios counts: what slows the machine down slows both
-turns alike, or is left out. Of the lab, what a trial times is timed: executor and client are made and closed, and
-every request is recorded.
+the bare loop take turns. In one process both have the same memory layout; the difference between the layouts of two
+processes would hide the overhead. Loops with one request in flight take turns after `BLOCK` requests, others after all
+of them, because each turn makes new workers. The result is the median of the turns' ratios: what slows the machine down
+slows both turns, or is left out. As in a trial, the lab's time includes making and closing executor and client, and
+recording every request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -28,42 +27,43 @@ from benchmarks.bare_loops import Run
 from benchmarks.figures import BenchmarkRow, ratio
 from clientlab import strategies
 from clientlab.executors.executor_interface import Executor, RequestNumbers
-from clientlab.measuring.connections import PeerAddress
-from clientlab.measuring.context import TrialContext
-from clientlab.measuring.recording import preallocate
-from clientlab.measuring.trial_process import load_libraries, make_executor
-from clientlab.samples import log_reader
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.server_process import workers_for
+from clientlab.testbeds.servers import choose_workers
+from clientlab.trial import samples as log_reader
+from clientlab.trial.context import PeerAddress, TrialContext
+from clientlab.trial.process import load_libraries, make_executor
+from clientlab.trial.recording import preallocate
 from clientlab.workload.workload import Workload
 
 REQUESTS, WARM_UP, BLOCK = 3000, 10, 100
 LIMIT = 1.03
 SECONDS_IN_ALL = 660.0
-"""Shared out among all clients: slow ones get fewer rounds, but at least `FEWEST_ROUNDS`."""
+"""Divided among all clients: slow ones get fewer rounds, but at least `FEWEST_ROUNDS`."""
 FEWEST_ROUNDS, MOST_TIMES = 3, 3
-"""While the interval holds the limit, a client gets up to so many times its rounds and its time."""
+"""While the interval includes the limit, a client gets up to `MOST_TIMES` its rounds and its time."""
 SECONDS_PER_ROUND = 2.0
 
 
 def rows(rounds: int, clients: Sequence[str]) -> Iterator[BenchmarkRow]:
-    """Yield a row for each client. The lab is first in every other round. Raises SystemExit if a round fails."""
+    """Yield a row for each client. The lab is first in every other round. Raise SystemExit if a round fails."""
     measured = bare_loops.strategies()
     seconds = SECONDS_IN_ALL / len(measured)
     with (
         tempfile.TemporaryDirectory() as logs,
-        LocalTestbed(["aiohttp"], ["direct", "proxy-tls"], Path(logs), workers_for(bare_loops.CONCURRENCY)) as testbed,
+        LocalTestbed(
+            ["aiohttp"], ["direct", "proxy-tls"], Path(logs), choose_workers(bare_loops.CONCURRENCY)
+        ) as testbed,
     ):
         for client in clients:
             route = "proxy-tls" if strategies.CLIENTS[client].http == "2" else "direct"
             url, ca_file = f"{testbed.base_url('aiohttp', route)}/", testbed.ca_file("aiohttp", route)
             ratios = _measure(measured[client], [url, *([ca_file] if ca_file else [])], rounds, seconds)
-            other = "bare loop" if bare_loops.has_loop(client) else "its client alone"
+            other = "bare loop" if client in bare_loops.OPENERS else "its client alone"
             yield ratio(f"lab over {other}, {measured[client]}, N={REQUESTS:,}", ratios, LIMIT)
 
 
 def _measure(strategy: str, site: list[str], rounds: int, seconds: float) -> list[float]:
-    """Return a ratio per round: as many as are asked for or fit into the time, more while the limit is in doubt."""
+    """Return a ratio per round: as many as requested or as fit into the time, and more while the limit is in doubt."""
     ratios: list[float] = []
     began, times = time.monotonic(), 1
     while len(ratios) < FEWEST_ROUNDS or (len(ratios) < times * rounds and time.monotonic() < began + times * seconds):
@@ -78,22 +78,14 @@ def _measure(strategy: str, site: list[str], rounds: int, seconds: float) -> lis
     return ratios
 
 
-@dataclass(frozen=True)
-class Trials:
-    """Seconds of the lab and of the bare loop: of each turn, and of making and closing the client."""
-
-    turns: list[tuple[float, float]]
-    ends: tuple[float, float]
-
-
 def compare(strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file: str | None) -> float:
-    """Return the lab's seconds over those of the bare loop. Both send all requests as often as fits, at least once."""
+    """Return the lab's seconds over those of the bare loop. Both send all requests at least once, until time is up."""
     address, spec = PeerAddress(urlsplit(url).port or 80), strategies.find(strategy)
 
     def context(count: int, folder: str) -> TrialContext:
         return TrialContext(spec, Workload(requests=count), url, folder, address, ca_file)
 
-    def measure(count: int) -> Trials:
+    def measure(count: int) -> tuple[list[list[float]], list[float]]:
         with tempfile.TemporaryDirectory() as folder:
             preallocate(context(count, folder))
             executor = make_executor(context(count, folder))
@@ -109,9 +101,9 @@ def compare(strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file
     trials = [measure(REQUESTS)]
     while perf_counter() < until:
         trials.append(measure(REQUESTS))
-    turns = [turn for trial in trials for turn in trial.turns]
-    bare = median(bare for _, bare in turns) * len(trials[0].turns)
-    lab_ends, bare_ends = (median(trial.ends[way] for trial in trials) for way in (0, 1))
+    turns = [turn for its_turns, _ in trials for turn in its_turns]
+    bare = median(bare for _, bare in turns) * len(trials[0][0])
+    lab_ends, bare_ends = (median(ends[way] for _, ends in trials) for way in (0, 1))
     return (lab_ends + median(lab / bare for lab, bare in turns) * bare) / (bare_ends + bare)
 
 
@@ -129,8 +121,13 @@ def _lab_loop(executor: Executor) -> Iterator[Run]:
     executor.close()
 
 
-def _take_turns(ways: Sequence[AbstractContextManager[Run]], order: list[int], count: int, block: int) -> Trials:
-    """Send `count` requests each way, in turns of `block`. The order is reversed after each turn."""
+def _take_turns(
+    ways: Sequence[AbstractContextManager[Run]], order: list[int], count: int, block: int
+) -> tuple[list[list[float]], list[float]]:
+    """Send `count` requests each way, in turns of `block`. The order is reversed after each turn.
+
+    Return the seconds of both ways (the lab, the bare loop) for each turn, and for making and closing the client.
+    """
     ends, turns, runs = [0.0, 0.0], [], {}
     gc.collect()
     for way in order:
@@ -143,13 +140,13 @@ def _take_turns(ways: Sequence[AbstractContextManager[Run]], order: list[int], c
             began = perf_counter()
             runs[way](min(block, count - first))
             took[way] = perf_counter() - began
-        turns.append((took[0], took[1]))
+        turns.append(took)
         order.reverse()
     for way in order:
         began = perf_counter()
         ways[way].__exit__(None, None, None)
         ends[way] += perf_counter() - began
-    return Trials(turns, (ends[0], ends[1]))
+    return turns, ends
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The mock server itself: its throughput beside a bare aiohttp handler, and how exact its delays are.
+"""The mock server: its throughput compared with a bare aiohttp handler, and how exact its delays are.
 
-Both servers run under gunicorn with one worker, and answer by turns.
+Both servers run under gunicorn with one worker, and take turns to answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BODY = b'{"message": "hello"}\n'
 DELAYS = (0.001, 0.02, 0.1)
 _DELAYED = 50
 MOST_LATE = 0.002
-"""Seconds, of the median request, with what the client and the kernel take."""
+"""Seconds by which the median request may be late, including the time of client and kernel."""
 
 
 async def application() -> web.Application:
@@ -79,13 +79,13 @@ def _lateness(port: int, delay: float) -> Iterator[float]:
 
 @contextlib.contextmanager
 def _serve(words: list[str], settings: dict[str, str]) -> Iterator[int]:
-    """Run gunicorn on an inherited socket, and yield its port. Raises SystemExit if it does not start."""
+    """Run gunicorn on an inherited socket, and yield its port. Raise SystemExit if it does not start."""
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
         log, bind, port = Path(folder) / "log", f"fd://{listener.fileno()}", listener.getsockname()[1]
         command = [sys.executable, "-m", "gunicorn", "--no-control-socket", *words, *([] if settings else ["-b", bind])]
         environment = {**os.environ, **settings, "MOCKUPSTREAM_BIND": bind}
         process = child_processes.start(command, log, environment, [listener.fileno()])
-        listener.close()  # else a server that does not start would keep the first request waiting
+        listener.close()  # otherwise, the first request would wait if the server does not start
         try:
             with contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
                 connection.request("GET", "/")

@@ -15,7 +15,7 @@ _HASHED = bytes(1_300_000)  # about a millisecond of SHA-1
 
 
 class Locked(HttpClient):
-    """A connection per thread, and one lock for all of them."""
+    """Has a connection per thread, and one lock for all threads."""
 
     policy = "per thread"
 
@@ -41,7 +41,7 @@ class Native(HttpClient):
 
 
 class Stalled(HttpClient):
-    """Waits 40 ms before each request for nothing that the lab knows, as for Nagle's algorithm or DNS."""
+    """Waits 40 ms before each request for something that the lab cannot see, as Nagle's algorithm or DNS."""
 
     policy = "per thread"
 

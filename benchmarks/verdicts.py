@@ -1,4 +1,4 @@
-"""The verdict on real trials whose bottleneck is known, with the shares that led to it."""
+"""Verdicts on real trials whose bottleneck is known, with the shares that led to them."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import BenchmarkRow
+from clientlab import plugins
 from clientlab.reports.rows import bottleneck_shares
-from clientlab.results.surroundings import cpu_usable
-from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.testbed import Testbed
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.strategies import plugins
 from clientlab.testbeds.external import ExternalTarget
-from clientlab.testbeds.linked import LinkedTestbed
+from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.server_process import WorkerCounts
-from clientlab.workload.delays import Delay
-from clientlab.workload.link import Link
+from clientlab.testbeds.servers import WorkerCounts
+from clientlab.trial.result import PlannedTrial, Trial
+from clientlab.trial.usage import cpu_usable
+from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import Workload
 
 MOST_ATTEMPTS, NOISY = 5, 0.25
-"""A trial during which other programs used more than so many cores is measured again, so many times at most."""
+"""A trial is measured at most `MOST_ATTEMPTS` times, until other programs use at most `NOISY` cores."""
 OWN_SERVER = "own server"
 _FILE = Path(__file__).with_name("verdict_clients.py")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A trial limited by something known. `expected`: the right verdict, or two. `requests`: None with a duration."""
+    """A trial with a known limit. `expected`: the right verdict, or two. `requests`: None if it has a duration."""
 
     name: str
     strategy: str
@@ -85,9 +84,10 @@ def rows() -> Iterator[BenchmarkRow]:
     right = 0
     for case in CASES:
         trial, attempts = _measure(case)
-        met = trial.verdict in case.expected.split(" or ")
+        met = trial.bound in case.expected.split(" or ")
         right += met
-        name = f"{case.name}: {trial.verdict} ({bottleneck_shares(trial.verdict, trial.busy)})"
+        shares = trial.verdict.shares.known if trial.verdict else {}
+        name = f"{case.name}: {trial.bound} ({bottleneck_shares(trial.bound, shares)})"
         yield BenchmarkRow(name, met, met, met, f"trial {attempts}", case.expected, met, "right")
     share = right / len(CASES)
     name = f"verdicts that are right, of {len(CASES)}"
@@ -95,7 +95,7 @@ def rows() -> Iterator[BenchmarkRow]:
 
 
 def _measure(case: Case) -> tuple[Trial, int]:
-    """Return a trial of the case, and its number: trials disturbed by other programs came before it."""
+    """Return a trial of the case, and how many were measured until other programs did not disturb it."""
     attempt = 1
     while True:
         with tempfile.TemporaryDirectory() as folder:
@@ -107,15 +107,15 @@ def _measure(case: Case) -> tuple[Trial, int]:
 
 def _cores_of_others(trial: Trial) -> float:
     """Return how many cores programs outside the trial used on average; 0 if it is unknown."""
-    share, wall = trial.busy.get("machine"), trial.wall_seconds
-    if share is None or not wall:
+    share = None if trial.verdict is None else trial.verdict.shares.machine
+    if share is None or trial.measured is None:
         return 0.0
-    uses = [use.cpu_seconds for use in (trial.upstream_use, trial.proxy_use, trial.link_use) if use is not None]
-    return share * cpu_usable() - (sum(uses) + (trial.cpu_seconds or 0.0)) / wall
+    own = trial.servers.cpu_seconds + trial.measured.cpu_seconds
+    return share * cpu_usable() - own / trial.measured.wall_seconds
 
 
 def _run_trial(case: Case, folder: Path) -> Trial:
-    """Raises SystemExit if the trial fails."""
+    """Measure a trial of the case. Raise SystemExit if it fails."""
     plugins.admit([case.strategy])
     delay = None if case.delay is None else Delay.parse(case.delay)
     workload = Workload(requests=case.requests, concurrency=case.concurrency, delay=delay, **case.workload)
@@ -132,10 +132,11 @@ def _run_trial(case: Case, folder: Path) -> Trial:
             workers = WorkerCounts(flask=2, aiohttp=1, threads=32)
             testbed = stack.enter_context(LocalTestbed([case.upstream], [case.route], folder, workers))
         if case.link is not None:
-            links[case.link] = stack.enter_context(LinkedTestbed(testbed, case.link, folder))
+            process = stack.enter_context(LinkProcess(case.link, testbed.targets(), folder))
+            links[case.link] = LinkedTestbed(testbed, process)
         trial = TrialRunner(testbed, links=links)(planned, workload, folder, lambda _: None)
-    if trial.status != "done" or trial.errors:
-        raise SystemExit(f"{case.name}: {trial.reason or trial.error_examples}")
+    if trial.status != "done" or trial.figures.errors:
+        raise SystemExit(f"{case.name}: {trial.reason or trial.figures.error_examples}")
     return trial
 
 

@@ -11,16 +11,15 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 FOLDER = Path(__file__).parents[1] / "grafana" / "dashboards"
 
 
-def dashboard_files() -> dict[Path, str]:
+def make_files() -> dict[Path, str]:
     """Return the path and the text of each file."""
-    made = {"live": live.dashboard(), "comparison": comparison.dashboard()}
-    return {
-        FOLDER / f"{name}.json": json.dumps(one.build(), cls=JSONEncoder, indent=1, sort_keys=True, ensure_ascii=False)
-        + "\n"
-        for name, one in made.items()
-    }
+    files = {}
+    for name, made in (("live", live.make_dashboard()), ("comparison", comparison.make_dashboard())):
+        text = json.dumps(made.build(), cls=JSONEncoder, indent=1, sort_keys=True, ensure_ascii=False)
+        files[FOLDER / f"{name}.json"] = f"{text}\n"
+    return files
 
 
 if __name__ == "__main__":
-    for path, text in dashboard_files().items():
+    for path, text in make_files().items():
         path.write_text(text, encoding="utf-8")

@@ -13,9 +13,8 @@ from grafana_foundation_sdk.builders import table as tables
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
 
-from clientlab.analysis.decisions import EQUAL, EQUAL_SHARE
-from clientlab.results.figure_definition import Figure, Metric
-from clientlab.results.figures import EXPORTED
+from clientlab.results.figures import EXPORTED, Figure, Metric
+from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE
 
 _ARMS = 'experiment="$experiment", strategy=~"$strategy", upstream=~"$upstream", route=~"$route", link=~"$link"'
 _ALL = f'run=~"$runs|$baseline", {_ARMS}'
@@ -28,24 +27,20 @@ _ALIKE = f"on (run) ({_OTHER_INFO} and on (surroundings) {_BASE_INFO})"
 _SAME = "arm, legend, strategy, workload, upstream, route, link"
 _RATIO, _NOISE, _UNLIKE = " ×", " ×≈", " ×≠"
 
-# Not the wall time: with a fixed duration it says nothing, and else requests per second say the same.
-_FIGURES = tuple((figure, metric) for figure, metric in EXPORTED if figure.compared and figure.key != "wall")
 
-
-def dashboard() -> board.Dashboard:
+def make_dashboard() -> board.Dashboard:
     """Return the dashboard. The reader selects a baseline and other runs of the same experiment."""
-    made = panels.dashboard(
+    made = panels.start_dashboard(
         "clientlab-comparison", "clientlab: comparison", "Is this run better than another?", "30s", "now-1h"
     )
     for choice in _choices():
         made = made.with_variable(choice)
-    made = made.with_panel(_surroundings())
-    for figure, metric in _FIGURES:
-        if figure.key in {"throughput", "cpu"}:
-            made = made.with_panel(_forest(figure, metric))
-    for figure, metric in _FIGURES:
-        made = made.with_panel(_table(figure, metric))
-    return made.with_panel(_claims())
+    # Wall time is left out: with a fixed duration it says nothing, and otherwise requests per second say the same.
+    figures = [(figure, metric) for figure, metric in EXPORTED if figure.compared and figure.key != "wall"]
+    intervals = [_intervals(*one) for one in figures if one[0].key in {"throughput", "cpu"}]
+    for panel in (_surroundings(), *intervals, *(_table(*one) for one in figures), _claims()):
+        made = made.with_panel(panel)
+    return made
 
 
 def _choices() -> Iterator[board.QueryVariable]:
@@ -70,8 +65,9 @@ def _when(expression: str, mark: str = "") -> str:
 def _surroundings() -> tables.Panel:
     shown = [("run", "run"), ("machine", "machine"), ("python", "Python"), ("surroundings", "surroundings")]
     every = 'clientlab_run_info{experiment="$experiment", run=~"$runs|$baseline"}'
+    description = "Compare runs with the same surroundings."
     return (
-        panels.grid("Where were they measured?", "Compare runs with the same surroundings.", query(every, now=True))
+        panels.grid("Where were they measured?", description, query(every, now=True))
         .transformations(panels.columns(shown, "run", descending=True))
         .override_by_name("run", looks_like(custom_width=340))
         .height(panels.LOW + 2)
@@ -81,22 +77,22 @@ def _surroundings() -> tables.Panel:
 def _ratio(figure: Figure, metric: Metric) -> tuple[str, str]:
     """Return PromQL of a figure's ratio to the baseline, and of its margin.
 
-    Two figures differ if the logarithm of their ratio exceeds the root of the sum of both margins' squares. A margin is
-    half the interval of a figure's logarithm.
+    A figure's margin is half the interval of its logarithm. The margin of a ratio is the root of the sum of both
+    squares: two figures differ if the logarithm of their ratio exceeds it.
     """
     per_base = f"on ({_SAME}) group_left () max by ({_SAME})"
     margin = f'clientlab_run_margin{{figure="{figure.key}", %s}}'
-    ratio = f"{_of(metric, _OTHERS)} / {per_base} ({_of(metric, _BASE)})"
+    ratio = f"{_select(metric, _OTHERS)} / {per_base} ({_select(metric, _BASE)})"
     return ratio, f"({margin % _OTHERS} ^ 2 + {per_base} ({margin % _BASE} ^ 2)) ^ 0.5"
 
 
-def _of(metric: Metric, labels: str) -> str:
+def _select(metric: Metric, labels: str) -> str:
     quantile = f'quantile="{metric.quantile}", ' if metric.quantile else ""
     return f"clientlab_run_{metric.name}{{{quantile}{labels}}}"
 
 
-def _forest(figure: Figure, metric: Metric) -> Panel:
-    """Return the interval of each arm's ratio as a bar that begins at its lower end, beside the band of equality.
+def _intervals(figure: Figure, metric: Metric) -> Panel:
+    """Return each arm's interval of the ratio as a bar, over the band of equality.
 
     Bars are stacked: a transparent one reaches to the interval, which has the colour of its verdict.
     """
@@ -118,9 +114,9 @@ def _forest(figure: Figure, metric: Metric) -> Panel:
     panel = panels.styled(
         barchart.Panel(),
         f"{what}: slower, equal or faster than the baseline?",
-        "The interval of the ratio to the baseline, 1 for as much. Red: slower, or more. Green: faster, or less. "
-        f"Grey: equal within {EQUAL_SHARE} if it lies within the band, else undecided. All intervals of a run "
-        "together hold the truth in 95 of 100 runs. Runs in other surroundings are left out.",
+        "The interval of the ratio to the baseline; 1 means equal. Red: slower, or more. Green: faster, or less. "
+        f"Grey: equal within {EQUAL_SHARE} if it lies within the band, otherwise undecided. In 95 of 100 runs, all "
+        "intervals together hold the truth. Runs in other surroundings are left out.",
         *(query(legend % _when(one), ref=ref, now=True) for ref, (_, one) in zip("ABCD", parts.values(), strict=True)),
         unit="none",
         span=WHOLE,
@@ -153,33 +149,28 @@ def _table(figure: Figure, metric: Metric) -> tables.Panel:
     value, margin = _ratio(figure, metric)
     alike, same = f"(({value}) and {_ALIKE})", f"on (run, {_SAME})"
     surely = f"{same} (abs(ln({value})) > {same} ({margin}))"
-    cells = " or ".join(
-        [
-            _when(_of(metric, _ALL)),
-            _when(f"{alike} and {surely}", _RATIO),
-            _when(f"{alike} unless {surely}", _NOISE),
-            _when(f"({value}) unless {_ALIKE}", _UNLIKE),
-        ]
-    )
+    values, ratios = _when(_select(metric, _ALL)), _when(f"{alike} and {surely}", _RATIO)
+    unsure_ratios = _when(f"{alike} unless {surely}", _NOISE)
+    unlike_ratios = _when(f"({value}) unless {_ALIKE}", _UNLIKE)
+    cells = f"{values} or {ratios} or {unsure_ratios} or {unlike_ratios}"
     below, above = ("green", "red") if figure.less_is_better else ("red", "green")
     coloured = {"custom_cellOptions": {"type": "color-text"}}
     sure = looks_like("none", thresholds=thresholds((None, below), (1.0, above)).build(), **coloured)
     unsure = looks_like("none", thresholds=thresholds((None, GREY)).build(), **coloured)
-    rows = "legend\\when"  # Grafana's name of the first column of a matrix
     return (
         panels.grid(
             f"{figure.title}: what is the ratio to the baseline?",
             f"Medians over the rounds, and beside each the ratio to the baseline's. {_RATIO.strip()} (coloured): it "
             f"differs from 1 beyond the noise of all arms and figures. {_NOISE.strip()} (grey): the rounds cannot tell "
-            f"it from 1. {_UNLIKE.strip()} (grey): measured in other surroundings, means little. 'clientlab compare' "
-            "computes intervals.",
+            f"it from 1. {_UNLIKE.strip()} (grey): measured in other surroundings, so it means little. 'clientlab "
+            "compare' computes intervals.",
             query(f"max by (when, legend) ({cells})", now=True),
         )
         .transformations(
             [
                 panels.transformation("sortBy", fields={}, sort=[{"field": "when"}]),
                 panels.transformation("groupingToMatrix", columnField="when", rowField="legend", valueField="Value"),
-                panels.transformation("organize", renameByName={rows: "strategy"}),
+                panels.transformation("organize", renameByName={"legend\\when": "strategy"}),
             ]
         )
         .unit(panels.UNITS[figure.unit])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 
-from dashboards.source import panels, servers
+from dashboards.source import panels
 from dashboards.source.panels import HALF, TALL, WHOLE, Panel, bars, lines, query, variable
 from grafana_foundation_sdk.builders import bargauge
 from grafana_foundation_sdk.builders import dashboard as board
@@ -14,15 +14,14 @@ from grafana_foundation_sdk.models import common as looks
 
 from clientlab.results.figures import EXPORTED
 
-ARMS = ", ".join(
-    ('run="$run"', *(f'{name}=~"${name}"' for name in ("experiment", "strategy", "upstream", "route", "link")))
-)
+CHOICES = ("experiment", "strategy", "upstream", "route", "link")
+ARMS = ", ".join(('run="$run"', *(f'{name}=~"${name}"' for name in CHOICES)))
 """Labels of the selected arms."""
 
 
-def dashboard() -> board.Dashboard:
+def make_dashboard() -> board.Dashboard:
     """Return the home dashboard."""
-    made = panels.dashboard(
+    made = panels.start_dashboard(
         "clientlab-live", "clientlab: live", "Which strategy is ahead now, and what is its bottleneck?", "2s", "now-2m"
     )
     for choice in _choices():
@@ -33,7 +32,7 @@ def dashboard() -> board.Dashboard:
     for panel in _open_load():
         row = row.with_panel(panel)
     made = made.with_row(row).with_row(board.Row("Upstreams and proxy: is the server the bottleneck?"))
-    for panel in servers.panels():
+    for panel in (*_upstreams(), *_proxy()):
         made = made.with_panel(panel)
     return made
 
@@ -44,7 +43,7 @@ def _choices() -> Iterator[board.QueryVariable]:
     yield variable("experiment", "Experiment", f"label_values({{{seen}}}, experiment)")
     runs = f'label_values({{{seen}, experiment=~"$experiment"}}, run)'
     yield variable("run", "Run", runs, multi=False, newest=True)
-    for name in ("strategy", "upstream", "route", "link"):
+    for name in CHOICES[1:]:
         yield variable(name, name.capitalize(), f'label_values({{{seen}, run="$run"}}, {name})')
 
 
@@ -63,13 +62,13 @@ def _latest(counter: str, by: str = "legend", more: str = "", over: str = "last_
     return f"sum by ({by}) ({over}({counter}{{{ARMS}{more}}}[$__range]) and on (legend, instance) {latest})"
 
 
-def _rate(counter: str, more: str = "") -> str:
-    return f"sum by (legend) (rate({counter}{{{ARMS}{more}}}[10s]))"
-
-
 def _per_measured_second(counter: str, more: str = "") -> str:
     """Return a rate over the measured time: pauses between trials do not count."""
-    return f"{_rate(counter, more)} / ({_rate('clientlab_measured_seconds_total')} > 0)"
+
+    def rate(name: str, more: str = "") -> str:
+        return f"sum by (legend) (rate({name}{{{ARMS}{more}}}[10s]))"
+
+    return f"{rate(counter, more)} / ({rate('clientlab_measured_seconds_total')} > 0)"
 
 
 def _now() -> Iterator[Panel]:
@@ -88,10 +87,10 @@ def _race() -> bargauge.Panel:
     return (
         bars(
             "Who is ahead? Successful requests per second, longer is better",
-            "The median over the rounds so far. Beside each name: requests in flight (c), the 95 % confidence interval "
-            "of the median, and rounds (n). An interval needs three rounds.",
+            "The median over the rounds so far. Beside each name: requests in flight (c), its 95 % confidence interval "
+            "(from three rounds on), and rounds (n).",
             "reqps",
-            panels.with_interval(_so_far),
+            _requests_per_second(),
         )
         .max_viz_height(42)  # the names do not fit beside thicker bars
         .span(WHOLE)
@@ -99,18 +98,55 @@ def _race() -> bargauge.Panel:
     )
 
 
+def _requests_per_second() -> str:
+    """Return PromQL with legends such as "aiohttp: c=32, 812–835, n=5". An arm may have no interval.
+
+    `count_values` turns a value into a label.
+    """
+
+    def as_label(name: str, expression: str) -> str:
+        return f'count_values by (legend) ("{name}", {expression})'
+
+    def three_digits(expression: str) -> str:
+        scale = f"10 ^ clamp_min(2 - floor(log10({expression})), 0)"
+        return f"round({expression} * {scale}) / {scale}"
+
+    value, low, high = (_so_far(f"requests_per_second{end}") for end in ("", "_low", "_high"))
+    ends = [as_label(name, three_digits(end)) for name, end in (("low", low), ("high", high))]
+    known = f"{value} * on (legend) group_left (low) {ends[0]} * on (legend) group_left (high) {ends[1]}"
+    interval = f'label_join({known}, "interval", "–", "low", "high")'
+    both = f"({interval} or {value} unless on (legend) {low})"
+    for name in ("rounds", "concurrency"):
+        both = f"{both} * on (legend) group_left ({name}) {as_label(name, _so_far(name))}"
+    for name, text in (("rounds", "n=$1"), ("concurrency", "c=$1")):
+        both = f'label_replace({both}, "{name}", "{text}", "{name}", "(.+)")'
+    text = f'label_join({both}, "text", ", ", "concurrency", "interval", "rounds")'
+    text = f'label_replace({text}, "text", "$1, $2", "text", "(.*), , (.*)")'  # an arm without an interval
+    return f'label_join({text}, "legend", ": ", "legend", "text")'
+
+
 def _standings() -> tables.Panel:
     panel = panels.grid(
         "What are the figures so far?",
-        "Medians of the trials that have ended, from the run file. The rank is that of the run's own figure: its time, "
-        "or in an open load the p99 from the planned start. A percentile that falls on failed requests is empty: it is "
-        "only known to be at least as long as they took. Bottleneck: what limited the trial.",
+        "Medians of the trials that have ended, from the run file. The rank is by time, or in an open load by the p99 "
+        "from the planned start. A percentile that falls on failed requests is empty. Bottleneck: what limits it.",
         query(_so_far("rank"), ref="Y", now=True),
         query(_so_far("verdict", by="legend, verdict"), ref="Z", now=True),
     )
+    # The columns that a report's table always has, or has if they are known.
+    queries = [
+        (
+            _so_far(metric.name, f', quantile="{metric.quantile}"' if metric.quantile else ""),
+            figure.column.heading,
+            panels.UNITS[figure.unit],
+        )
+        for figure, metric in EXPORTED
+        if figure.column is not None and figure.column.when in {"always", "known"}
+    ]
+    queries.append((_so_far("errors"), "errors", "short"))
     shown = [("Value #Y", "rank"), ("legend", "strategy")]
-    for ref, (name, more, heading, unit) in zip(string.ascii_uppercase, _figures(), strict=False):
-        panel = panel.with_target(query(_so_far(name, more), ref=ref, now=True))
+    for ref, (expression, heading, unit) in zip(string.ascii_uppercase, queries, strict=False):
+        panel = panel.with_target(query(expression, ref=ref, now=True))
         panel = panel.override_by_name(heading, panels.looks_like(unit))
         shown.append((f"Value #{ref}", heading))
     return (
@@ -119,15 +155,6 @@ def _standings() -> tables.Panel:
         .override_by_name("strategy", panels.looks_like(custom_width=340))
         .height(TALL + 5)
     )
-
-
-def _figures() -> Iterator[tuple[str, str, str, str]]:
-    """Yield metric, labels, heading and unit of the columns that a report's table always has, or has if known."""
-    for figure, metric in EXPORTED:
-        if figure.column is not None and figure.column.when in {"always", "known"}:
-            more = f', quantile="{metric.quantile}"' if metric.quantile else ""
-            yield metric.name, more, figure.column.heading, panels.UNITS[figure.unit]
-    yield "errors", "", "errors", "short"
 
 
 def _costs() -> Iterator[Panel]:
@@ -145,12 +172,8 @@ def _costs() -> Iterator[Panel]:
         "s",
         f"{cpu} / ({answered} > 0)",
     )
-    yield bars(
-        "How much memory did it take?",
-        "Peak memory of the processes of its latest trial, all shards together.",
-        "bytes",
-        _latest("clientlab_memory_bytes", over="max_over_time"),
-    )
+    memory = _latest("clientlab_memory_bytes", over="max_over_time")
+    yield bars("How much memory did it take?", "Peak of its latest trial, all processes together.", "bytes", memory)
 
 
 def _failures() -> tables.Panel:
@@ -166,26 +189,23 @@ def _failures() -> tables.Panel:
     )
 
 
-def _lines(title: str, description: str, unit: str, expression: str) -> Panel:
+def _arm_lines(title: str, description: str, unit: str, expression: str) -> Panel:
     return lines(title, description, unit, query(expression)).no_value("none in this run")
 
 
 def _over_time() -> Iterator[Panel]:
-    yield _lines(
+    yield _arm_lines(
         "How many requests a second?",
         "Successful requests per measured second. Pauses between trials do not count.",
         "reqps",
         _per_measured_second("clientlab_requests_total", ', outcome="ok"'),
     )
-    yield _lines(
-        "How many requests are in flight?",
-        "The mean over the last scrapes, by Little's law from requests that have ended.",
-        "short",
-        f"sum by (legend) (clientlab_requests_in_flight{{{ARMS}}})",
-    )
+    in_flight = f"sum by (legend) (clientlab_requests_in_flight{{{ARMS}}})"
+    description = "The mean over the last scrapes, by Little's law from requests that have ended."
+    yield _arm_lines("How many requests are in flight?", description, "short", in_flight)
     for figure, metric in EXPORTED:
         if metric.quantile and metric.name == "latency_seconds":
-            yield _lines(
+            yield _arm_lines(
                 f"How long is the {figure.label} ({figure.key})?",
                 "By histogram_quantile over the last ten seconds; the run file has exact quantiles. A failed request "
                 "ranks after every successful one: there is no line if the quantile is one of them.",
@@ -205,25 +225,87 @@ def _open_load() -> Iterator[Panel]:
     ).no_value("none in this run")
     planned = _per_measured_second("clientlab_planned_requests_total")
     sent = _per_measured_second("clientlab_requests_total", ', outcome!="dropped"')
-    panel = lines(
+    yield lines(
         "Are requests sent at the planned rate?",
-        "Requests per measured second. Planned: those whose planned start has passed. An arm: those that were sent and "
-        "have ended.",
+        "Requests per measured second. Planned: those that were due. An arm: those that were sent and have ended.",
         "reqps",
         query(f"{sent} and on (legend) {planned}"),
         query(f"max({planned})", "planned", "B"),
-    )
-    yield panel.height(TALL + 4)
+    ).height(TALL + 4)
     late = f"sum by (legend, le) (rate(clientlab_lateness_seconds_bucket{{{ARMS}}}[10s]))"
-    yield _lines(
-        "How late do requests start (p99)?",
-        "Time from the planned to the real start, by histogram_quantile over the last ten seconds.",
+    description = "Time from the planned to the real start, by histogram_quantile over the last ten seconds."
+    p99_late = f"histogram_quantile(0.99, {late}) < 60"
+    yield _arm_lines("How late do requests start (p99)?", description, "s", p99_late)
+    waiting = f"sum by (legend) (clientlab_backlog_requests{{{ARMS}}})"
+    description = "Requests that are due and have not ended, beyond those that may be in flight (c)."
+    yield _arm_lines("How many requests wait to be sent?", description, "short", waiting)
+
+
+def _upstreams() -> Iterator[Panel]:
+    chosen, name = 'upstream=~"$upstream"', "{{upstream}}"
+
+    def rate(metric: str, by: str = "upstream") -> str:
+        return f"sum by ({by}) (rate({metric}{{{chosen}}}[5s]))"
+
+    cpu, requests = rate("mockupstream_cpu_seconds_total"), rate("mockupstream_requests_total")
+    workers = f"sum by (upstream) (mockupstream_workers{{{chosen}}})"
+    yield lines(
+        "How close is the upstream to its ceiling?",
+        "CPU time of its workers divided by wall time and workers. Near 100 % the upstream is the bottleneck, and "
+        "the figures describe it, not the client.",
+        "percentunit",
+        query(f"{cpu} / {workers}", name),
+    ).max(1)
+    yield lines(
+        "How many requests a second, and how many could it serve?",
+        "The ceiling is workers divided by CPU seconds per request, at the current cost of a request.",
+        "reqps",
+        query(requests, f"{name}: served"),
+        query(f"{workers} * {requests} / ({cpu} > 0)", f"{name}: ceiling", "B"),
+    )
+    holding = query(f"sum by (upstream) (mockupstream_requests_in_flight{{{chosen}}})", name)
+    yield lines("How many requests does it hold?", "Requests that have begun and not ended.", "short", holding)
+    held, asked = rate("mockupstream_hold_seconds_sum"), rate("mockupstream_asked_delay_seconds_total")
+    count = f"({rate('mockupstream_hold_seconds_count')} > 0)"
+    yield lines(
+        "Does it hold them for the requested delay?",
+        "Mean time held, and mean requested delay. The difference is the upstream's own time.",
         "s",
-        f"histogram_quantile(0.99, {late}) < 60",
+        query(f"{held} / {count}", f"{name}: held"),
+        query(f"{asked} / {count}", f"{name}: requested", "B"),
     )
-    yield _lines(
-        "How many requests wait to be sent?",
-        "Requests that are due and have not ended, beyond those that may be in flight (c).",
-        "short",
-        f"sum by (legend) (clientlab_backlog_requests{{{ARMS}}})",
+    accepted = query(rate("mockupstream_connections_accepted_total"), name)
+    description = "On a proxied route, these are the connections of the proxy, which keeps them."
+    yield lines("How many connections does it accept a second?", description, "cps", accepted)
+    by_status = query(rate("mockupstream_requests_total", by="upstream, status"), f"{name}: {{{{status}}}}")
+    yield lines("Which answers does it give?", "Responses by status code.", "reqps", by_status)
+
+
+def _proxy() -> Iterator[Panel]:
+    def rate(part: str, by: str) -> str:
+        chosen = 'job="proxy", handler="reverse_proxy"'
+        return f"sum{by} (rate(caddy_http_request_duration_seconds_{part}{{{chosen}}}[5s]))"
+
+    by_code = query(rate("count", " by (code)"), "{{code}}")
+    title = "How many requests a second does the proxy pass on?"
+    yield lines(title, "By the status code of the response.", "reqps", by_code)
+    buckets = rate("bucket", " by (le)")
+    yield lines(
+        "How long does the upstream take, as the proxy sees it?",
+        "By histogram_quantile over Caddy's own buckets.",
+        "s",
+        query(f"histogram_quantile(0.5, {buckets})", "p50"),
+        query(f"histogram_quantile(0.99, {buckets})", "p99", "B"),
     )
+    # Upstreams do not know who connects, so this is known only while nearly all requests come through the proxy.
+    alone = f"({rate('count', '')} > 0.99 * sum(rate(mockupstream_requests_total[5s])))"
+    accepted = "sum(rate(mockupstream_connections_accepted_total[5s]))"
+    yield lines(
+        "Does the proxy keep its connections to the upstreams?",
+        "1 minus connections that upstreams accept divided by requests that the proxy passes on. No value while trials "
+        "use the direct route.",
+        "percentunit",
+        query(f"clamp_min(1 - {accepted} / {alone}, 0)", "used again"),
+    ).max(1)
+    busy = query('rate(process_cpu_seconds_total{job="proxy"}[5s])', "proxy")
+    yield lines("How busy is the proxy?", "CPU seconds per second: 100 % is one core.", "percentunit", busy)

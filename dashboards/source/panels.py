@@ -5,7 +5,7 @@ The title of a panel is a question. Its description says how the number is compu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from grafana_foundation_sdk.builders import barchart, bargauge, common, prometheus, stat, table, timeseries
@@ -29,13 +29,12 @@ UNITS: dict[Unit, str] = {
     "share": "percentunit",
 }
 """A figure's unit and Grafana's name for it."""
-WHOLE, HALF = 24, 12
-TALL, LOW = 9, 4
+WHOLE, HALF, TALL, LOW = 24, 12, 9, 4
 GREY = "#8e8e8e"
 _DASHES = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
 
 
-def dashboard(uid: str, title: str, description: str, refresh: str, since: str) -> board.Dashboard:
+def start_dashboard(uid: str, title: str, description: str, refresh: str, since: str) -> board.Dashboard:
     """Return an empty dashboard with a link to the other one. Its time range starts at `since`, such as now-15m."""
     links = board.DashboardLink("Dashboards").type(model.DashboardLinkType.DASHBOARDS).tags(["clientlab"])
     return (
@@ -61,7 +60,7 @@ def query(expression: str, legend: str = "{{legend}}", ref: str = "A", *, now: b
 def styled(
     panel: Styled, title: str, description: str, *queries: prometheus.Dataquery, unit: str = "", span: int = HALF
 ) -> Styled:
-    """Set what every panel has."""
+    """Set title, description, queries, unit and size of a panel."""
     panel = panel.title(title).description(description).datasource(SOURCE).span(span).height(TALL).unit(unit)
     for one in queries:
         panel = panel.with_target(one)
@@ -119,8 +118,8 @@ def grid(title: str, description: str, *queries: prometheus.Dataquery) -> table.
 def bars(title: str, description: str, unit: str, expression: str, order: str = "sort_desc") -> bargauge.Panel:
     """Return a panel with one bar per arm, the longest first or, with `order` ``sort``, the shortest.
 
-    The expression has one value per legend, and each becomes a field of that name. Grafana measures a name without the
-    space between its letters and would cut off the end of a long one, unless it has spaces at its end.
+    The expression has one value per legend, and each becomes a field of that name. Spaces are added to each name,
+    because Grafana would cut off the end of a long one.
     """
     padded = f'label_replace(({expression}), "legend", "$1      ", "legend", "(.*)")'
     field = {"legend": "field.name", "Value": "field.value"}
@@ -146,34 +145,6 @@ def bars(title: str, description: str, unit: str, expression: str, order: str = 
             ]
         )
     )
-
-
-def with_interval(metric: Callable[[str], str]) -> str:
-    """Return PromQL for requests per second, with legends such as "aiohttp: c=32, 812–835, n=5".
-
-    `metric` returns an expression with one value per legend for the name of a metric of the run. `count_values` turns a
-    value into a label. An arm may have no interval.
-    """
-
-    def as_label(name: str, expression: str) -> str:
-        return f'count_values by (legend) ("{name}", {expression})'
-
-    def three_digits(expression: str) -> str:
-        scale = f"10 ^ clamp_min(2 - floor(log10({expression})), 0)"
-        return f"round({expression} * {scale}) / {scale}"
-
-    value, low, high = (metric(f"requests_per_second{end}") for end in ("", "_low", "_high"))
-    ends = [as_label(name, three_digits(end)) for name, end in (("low", low), ("high", high))]
-    known = f"{value} * on (legend) group_left (low) {ends[0]} * on (legend) group_left (high) {ends[1]}"
-    interval = f'label_join({known}, "interval", "–", "low", "high")'
-    both = f"({interval} or {value} unless on (legend) {low})"
-    for name in ("rounds", "concurrency"):
-        both = f"{both} * on (legend) group_left ({name}) {as_label(name, metric(name))}"
-    for name, text in (("rounds", "n=$1"), ("concurrency", "c=$1")):
-        both = f'label_replace({both}, "{name}", "{text}", "{name}", "(.+)")'
-    text = f'label_join({both}, "text", ", ", "concurrency", "interval", "rounds")'
-    text = f'label_replace({text}, "text", "$1, $2", "text", "(.*), , (.*)")'  # an arm without an interval
-    return f'label_join({text}, "legend", ": ", "legend", "text")'
 
 
 def variable(name: str, label: str, query: str, *, multi: bool = True, newest: bool = False) -> board.QueryVariable:
@@ -217,9 +188,8 @@ def columns(
     `joined_by` merges all queries into one row per value of that field.
     """
     places = {field: place for place, (field, _) in enumerate(shown)}
-    joined = [transformation("joinByField", byField=joined_by, mode="outer")] if joined_by else []
     return [
-        *joined,
+        *([transformation("joinByField", byField=joined_by, mode="outer")] if joined_by else []),
         transformation("filterFieldsByName", include={"names": list(places)}),
         transformation("organize", indexByName=places, renameByName=dict(shown)),
         transformation("sortBy", fields={}, sort=[{"field": ordered_by, "desc": descending}]),
@@ -227,6 +197,6 @@ def columns(
 
 
 def looks_like(unit: str = "", **custom: Any) -> list[model.DynamicConfigValue]:
-    """Return properties of one column: its unit, and others as keyword arguments with ``_`` for ``.``."""
+    """Return properties of a column: its unit, and others as keyword arguments with ``_`` for ``.``."""
     values = [model.DynamicConfigValue(id_val="unit", value=unit)] if unit else []
     return values + [model.DynamicConfigValue(id_val=name.replace("_", "."), value=v) for name, v in custom.items()]

@@ -1,4 +1,4 @@
-"""The action for GitHub: its own scripts, run by bash as a runner does, with two wheels and a local server."""
+"""The action for GitHub: bash runs its scripts as a runner does, with two wheels and a local server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPRESSION = re.compile(r"\$\{\{ (\S+) \}\}")
 
 @dataclass
 class Runner:
-    """What a runner keeps while it goes through the steps of the action: inputs, outputs and files."""
+    """A runner that goes through the steps of the action: its inputs, outputs and files."""
 
     folder: Path
     inputs: dict[str, str]
@@ -42,11 +42,11 @@ class Runner:
 
     @property
     def summary(self) -> str:
-        """What was written for the page of the job."""
+        """The text for the page of the job."""
         return (self.folder / "summary").read_text(encoding="utf-8")
 
     def run(self, *names: str) -> int:
-        """Run steps until one fails; all of them, if none is named. The exit code of the last."""
+        """Run these steps, or all, until one fails. Return the exit code of the last."""
         for name in names or SCRIPTS:
             if code := self._step(SCRIPTS[name]):
                 return code
@@ -76,12 +76,12 @@ class Runner:
         return self.inputs[name] if name != expression[1] else known[name]
 
     def output(self, name: str) -> Path:
-        """The path in an output of the action."""
+        """Return the path in an output of the action."""
         return Path(EXPRESSION.sub(self._value, ACTION["outputs"][name]["value"]))
 
 
 def runner(folder: Path, source: Path = ROOT, **given: str) -> Runner:
-    """A runner with the defaults of the action, and other inputs. An underscore stands for a hyphen."""
+    """Return a runner with the action's defaults and other inputs. An underscore stands for a hyphen."""
     inputs = {name: spec.get("default", "") for name, spec in ACTION["inputs"].items()}
     inputs |= {"python": f"{sys.version_info.major}.{sys.version_info.minor}", "strategies": "urllib3\n"}
     inputs |= {"base": "base.whl", "head": "head.whl", "program": str(PROGRAM)}
@@ -89,7 +89,7 @@ def runner(folder: Path, source: Path = ROOT, **given: str) -> Runner:
 
 
 def wheel(folder: Path, version: str, more: str = "") -> str:
-    """The installed urllib3 as a wheel of that version, with more code at its end."""
+    """Pack the installed urllib3 as a wheel of that version, with more code at its end."""
     package, info = Path(str(distribution("urllib3").locate_file("urllib3"))), f"urllib3-{version}.dist-info"
     path = folder / f"urllib3-{version}-py3-none-any.whl"
     files = {f"urllib3/{one.relative_to(package)}": one.read_text() for one in package.rglob("*.py")}
@@ -188,16 +188,10 @@ def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(workflow, re
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("base", "\n"),
-        ("head", "--index-url=http://evil"),
-        ("options", "--env=base=/"),
-        ("rounds", "3\n::set-env name=A::b"),
-        ("python", "$(touch pwned)"),
-        ("url", "ftp://x"),
-    ],
-)
-def test_an_input_that_has_no_meaning_is_refused_in_a_line(name, value, tmp_path):
+    [("base", "\n"), ("head", "--index-url=http://evil"), ("options", "--env=base=/"),
+     ("rounds", "3\n::set-env name=A::b"), ("python", "$(touch pwned)"), ("url", "ftp://x")],
+)  # fmt: skip
+def test_an_invalid_input_is_refused_in_one_line(name, value, tmp_path):
     job = runner(tmp_path, **{name: value})
     assert job.run("Check the inputs") == 2
     assert job.log.startswith(f"::error title=clientlab::input {name} is ")
@@ -206,16 +200,16 @@ def test_an_input_that_has_no_meaning_is_refused_in_a_line(name, value, tmp_path
 
 
 @pytest.mark.real
-def test_what_looks_like_a_command_is_passed_on_as_a_word(tmp_path):
-    """The lab refuses the strategy with exit code 2, and no shell sees it."""
+def test_text_that_looks_like_a_command_is_passed_on_as_a_word(tmp_path):
+    """No shell sees the strategy, and the lab refuses it with exit code 2."""
     job = runner(tmp_path, strategies='$(touch pwned)\n`touch pwned`\n";touch pwned;"\n')
     assert job.run("Check the inputs", "Install clientlab", "Measure") == 2
     assert "strategy '$(touch pwned)' is unknown" in job.log
     assert not (tmp_path / "pwned").exists()
 
 
-def test_no_script_holds_an_expression_and_every_action_is_pinned():
-    """An expression in a script would be replaced before bash reads it; a tag can be moved."""
+def test_no_script_has_an_expression_and_every_action_is_pinned():
+    """An expression would be replaced before bash reads the script, and a tag can be moved."""
     assert [step["name"] for step in SCRIPTS.values() if "${{" in step["run"] or step["shell"] != "bash"] == []
     lines = [line.strip(" -") for text in ((ROOT / "action.yml").read_text(), PAGE) for line in text.splitlines()]
     uses = [line for line in lines if line.startswith("uses: ")]

@@ -1,8 +1,7 @@
-"""One stack of containers for all tests of this folder, built once and gone at the end."""
+"""One stack of containers for all tests of this folder. Its images are built once, and all of it is removed."""
 
 from __future__ import annotations
 
-import json
 import secrets
 import subprocess
 
@@ -19,16 +18,10 @@ PORTS = (
 
 
 @pytest.fixture(scope="session")
-def engine() -> None:
-    """A container engine; a machine without one leaves these tests out and says why, which is a failure in CI."""
-    reason = why_not()
-    if reason is not None:
+def new_project(tmp_path_factory):
+    """Makes projects with free ports. Images are built before the first."""
+    if reason := why_not():
         leave_out(f"left out: {reason}")
-
-
-@pytest.fixture(scope="session")
-def new_project(engine, tmp_path_factory):  # noqa: ARG001 - needed first
-    """Makes projects with ports of their own; images are built before the first."""
     made: list[Project] = []
 
     def make(**environment: str) -> Project:
@@ -36,9 +29,9 @@ def new_project(engine, tmp_path_factory):  # noqa: ARG001 - needed first
         env_file = tmp_path_factory.mktemp("compose") / "test.env"
         env_file.write_text("".join(f"{name}={value}\n" for name, value in {**ports, **environment}.items()))
         project = Project(f"clientlab-test-{secrets.token_hex(4)}", env_file, ports)
-        grafana = json.loads(project.compose("config", "--format", "json").stdout)["services"]["grafana"]["image"]
+        grafana = project.services()["grafana"]["image"]
         if subprocess.run(["docker", "image", "inspect", grafana], capture_output=True, check=False).returncode:
-            project.leave_out.append("grafana")  # it is nowhere to be had without a registry
+            project.leave_out.append("grafana")  # only a registry has its image
         if not made:
             project.compose("build", "flask", "lab")
         made.append(project)

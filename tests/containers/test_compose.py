@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.release, pytest.mark.timeout(900)]  # their waits are bounded by 300 s each
 
 
 def test_no_container_can_do_more_than_it_needs(stack):
-    """No root, nothing writable but volumes and memory, no capability, no engine's socket, limits, loopback only."""
+    """No root, no capabilities, no engine's socket, limits, ports on loopback; only volumes and memory are writable."""
     for container in stack.containers():
         assert container["Config"]["User"] not in {"", "0", "root"}, container["Name"]
-    services = json.loads(stack.compose("--profile", "link", "config", "--format", "json").stdout)["services"]
+    services = stack.services()
     assert {"grafana", "client", "scheduler", "link"} <= set(services)
     for name, service in services.items():
         assert service["cap_drop"] == ["ALL"], name
@@ -33,10 +31,10 @@ def test_a_trial_is_divided_among_the_generic_containers(stack):
     words = ["-t", "urllib3@threads", "-n", "501", "-c", "4", "--rounds", "1", "--shards", "2", "--name", "divided"]
     stack.lab("run", *words)
     (trial,) = stack.document("divided")["trials"]
-    assert (trial["status"], trial["requests"]) == ("done", 501), trial["reason"]
-    assert len({shard["host"] for shard in trial["by_shard"]}) == 2
-    assert sum(shard["requests"] for shard in trial["by_shard"]) == trial["requests"]
-    assert trial["upstream_use"]["requests"] == trial["requests"]
+    assert (trial["status"], trial["figures"]["requests"]) == ("done", 501), trial["reason"]
+    assert len({shard["host"] for shard in trial["shards"]}) == 2
+    assert sum(shard["figures"]["requests"] for shard in trial["shards"]) == trial["figures"]["requests"]
+    assert trial["servers"]["upstream"]["requests"] == trial["figures"]["requests"]
 
 
 def test_trials_are_measured_behind_the_link(new_project):
@@ -45,12 +43,11 @@ def test_trials_are_measured_behind_the_link(new_project):
     project.up("scheduler", "client", "exporter")
     project.lab("run", "-t", "urllib3", "-n", "20", "--rounds", "1", "--name", "linked")
     (trial,) = project.document("linked")["trials"]
-    assert trial["link"]["rtt"] == 0.02
-    assert trial["latency_seconds"]["p50"] >= 0.02
+    assert trial["planned"]["link"]["rtt"] == 0.02
+    assert trial["figures"]["latency_seconds"]["p50"] >= 0.02
 
 
-def test_the_rules_give_what_they_should(stack):
-    """Promtool runs the rules against series whose quantiles are known."""
+def test_the_rules_compute_known_quantiles(stack):
     words = ["run", "-T", "--rm", "--no-deps", "--entrypoint", "/bin/promtool", "prometheus"]
     stack.compose(*words, "check", "config", "/etc/prometheus/prometheus.yml")
     done = stack.compose(*words, "test", "rules", "/etc/prometheus/rules.test.yml")

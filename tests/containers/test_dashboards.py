@@ -1,4 +1,4 @@
-"""Every panel's query against a real Prometheus that has scraped real runs: it must return data."""
+"""Every panel's query must return data from a real Prometheus that has scraped real runs."""
 
 from __future__ import annotations
 
@@ -9,26 +9,22 @@ import time
 import pytest
 
 from clientlab.results.document import ClaimResult
-from clientlab.results.trial import OpenLoad
-from clientlab.workload.link import Link
-from clients.documents import a_run, a_trial, quantiles
-from grafana_panels import flat
-from running import ROOT, eventually
+from clientlab.trial.result import OpenLoad
+from clientlab.workload.values import Link
+from clients.documents import a_run, a_trial, quantiles, with_changes
+from grafana_panels import DASHBOARDS, expressions
+from running import eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.release, pytest.mark.timeout(900)]  # their waits are bounded by 300 s each
 
-FOLDER = ROOT / "dashboards" / "grafana" / "dashboards"
 ARTICLE = "20240506-070809-article-abcd"
 ELSEWHERE = "20240506-080910-article-abcd"
 SLOWER = "20240506-080911-article-abcd"
 ARRIVALS = "20240506-080912-arrivals-abcd"
 AGAIN = "20240506-091011-demo-abcd"
 MINUTES = 30
-LATER = "2044-05-06T08:09:10+00:00"
-"""When the second run of an experiment began: after the first, whenever that was measured."""
-
-LATEST = "2045-05-06T08:09:10+00:00"
-
+LATER, LATEST = "2044-05-06T08:09:10+00:00", "2045-05-06T08:09:10+00:00"
+"""When further runs of an experiment began: after the first, whenever that was measured."""
 
 FAULTY = """\
 question = "What do errors look like?"
@@ -40,14 +36,14 @@ path = "/status/503"
 requests = 100
 rate = 25
 """
-"""An open load whose requests are all answered with 503. For 4 s, all go through the proxy, which a panel waits for."""
+"""An open load whose requests all get 503. For 4 s, all go through the proxy, which one panel needs."""
 
 
 @pytest.fixture(scope="session")
 def watched(stack, run):
     """The stack after a run, one with errors, one of open load, and three of an experiment that has claims.
 
-    Of these three, one is of another machine, and one is surely worse in every figure.
+    One of these three is of another machine, and one is surely worse in every figure.
     """
     stack.write("lab", "/results/faulty.toml", FAULTY)
     stack.lab("run", "/results/faulty.toml", "--name", "faulty", check=False)  # a failed trial: exit code 3
@@ -69,28 +65,28 @@ def watched(stack, run):
 
 
 def _elsewhere(run):
-    """The run as if it had been measured on another machine."""
+    """Return the run as if it had been measured on another machine."""
     surroundings = run.surroundings.model_copy(update={"cpu_model": "another"})
     return run.model_copy(update={"surroundings": surroundings, "created": LATER})
 
 
 def _slower(run):
-    """The run with every compared figure ten times as bad in each trial."""
+    """Return the run with every compared figure ten times as bad in each trial."""
 
     def worse(trial):
-        quick = trial.latency_seconds.model_dump(exclude={"at_least"})
+        quick = trial.figures.latency_seconds.model_dump(exclude={"at_least"})
         slow = {name: value and 10 * value for name, value in quick.items()}
         names = ("wall_seconds", "cpu_seconds", "peak_pss_bytes", "peak_rss_bytes", "connections_opened")
         changes = {name: 10 * getattr(trial, name) for name in names}
-        changes["requests_per_second"] = trial.requests_per_second / 10
-        changes["latency_seconds"] = trial.latency_seconds.model_copy(update=slow)
-        return trial.model_copy(update=changes)
+        changes["requests_per_second"] = trial.figures.requests_per_second / 10
+        changes["latency_seconds"] = trial.figures.latency_seconds.model_copy(update=slow)
+        return with_changes(trial, **changes)
 
     return run.model_copy(update={"trials": [worse(trial) for trial in run.trials], "created": LATEST})
 
 
 def _arrivals():
-    """A finished run behind a link, whose requests arrived at a rate. The lateness of one arm is a lower bound."""
+    """Return a run of open load behind a link. The lateness of one arm is a lower bound."""
     load = OpenLoad(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007, at_least=["p99"]),
         sent_seconds=quantiles(0.001, 0.006), dropped=10, most_backlog=40, most_in_flight=7,
@@ -104,7 +100,7 @@ def _arrivals():
 
 
 def _article(name):
-    """A finished run with a claim of each verdict. For its last arm, quantiles fall on failures."""
+    """Return a run with a claim of each verdict. For its last arm, quantiles fall on failures."""
     bounds = {
         "errors": {"timeout": 30},
         "latency_seconds": quantiles(0.005, 0.3, at_least=["p99", "max"]),
@@ -127,36 +123,22 @@ def _article(name):
     return run.model_copy(update={"claims": claims, "experiment": settings})
 
 
-def _queries() -> list[tuple[str, str]]:
-    """Where it is asked, and the expression, of all panels and annotations."""
-    found = []
-    for path in sorted(FOLDER.glob("*.json")):
-        document = json.loads(path.read_text(encoding="utf-8"))
-        queries = [(mark["name"], mark["expr"]) for mark in document.get("annotations", {}).get("list", [])]
-        queries += [(p["title"], target["expr"]) for p in flat(document) for target in p["targets"]]
-        found += [(f"{path.stem}: {title}", expression) for title, expression in queries]
-    return found
-
-
 def test_the_query_of_each_panel_returns_data(watched):
     """With its variables filled in, for at least one of the runs: one has errors, one has claims."""
     project, choices = watched
-    empty = [
-        (where, expression)
-        for where, expression in _queries()
-        if not any(_values(project, _filled(expression, values)) for values in choices)
-    ]
-    assert empty == []
+    for name in DASHBOARDS:
+        for expression in expressions(name):
+            assert any(_values(project, _fill(expression, values)) for values in choices), expression
 
 
-def _filled(expression: str, values: dict[str, str]) -> str:
+def _fill(expression: str, values: dict[str, str]) -> str:
     for name, value in sorted(values.items(), key=lambda item: -len(item[0])):
         expression = expression.replace(f"${name}", value)
     return expression.replace("$__range", f"{MINUTES}m")
 
 
 def _values(project, expression: str) -> list[str]:
-    """All numbers that a query gives over the time of the runs."""
+    """Return all numbers that a query gives over the time of the runs."""
     now = time.time()
     found = project.prometheus(expression, start=str(now - MINUTES * 60), end=str(now), step="2")
     return [value for row in found for _, value in row["values"] if value != "NaN"]
@@ -164,24 +146,21 @@ def _values(project, expression: str) -> list[str]:
 
 def test_every_choice_of_a_dashboard_has_values(watched):
     project, choices = watched
-    for path in FOLDER.glob("*.json"):
-        for variable in json.loads(path.read_text(encoding="utf-8"))["templating"]["list"]:
+    for dashboard in DASHBOARDS.values():
+        for variable in dashboard["templating"]["list"]:
             query = variable["query"]["query"]
             if result := re.fullmatch(r"query_result\((.+)\)", query):
-                assert any(_chosen(project, _filled(result[1], values), variable) for values in choices), query
+                assert any(_chosen(project, _fill(result[1], values), variable) for values in choices), query
                 continue
             selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
             seen = f"group by ({label}) (last_over_time({selector}[{MINUTES}m]))"
-            found = [row for values in choices for row in project.prometheus(_filled(seen, values))]
+            found = [row for values in choices for row in project.prometheus(_fill(seen, values))]
             assert any(label in row["metric"] for row in found), query
 
 
 def _chosen(project, expression: str, variable: dict) -> list[str]:
-    """The values of a variable in their order, as Grafana takes them from the text of each row of a result."""
+    """Return the values of a variable, as Grafana takes them from the labels of each row of a result."""
     rows = project.prometheus(expression)
     labels = [",".join(f'{name}="{value}"' for name, value in row["metric"].items()) for row in rows]
-    texts = [
-        f"{{{text}}} {row['value'][1]} {row['value'][0] * 1000:.0f}" for text, row in zip(labels, rows, strict=True)
-    ]
-    found = [re.search(variable["regex"].strip("/"), text) for text in texts]
+    found = [re.search(variable["regex"].strip("/"), f"{{{text}}}") for text in labels]
     return [match[1] for match in found if match]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 
 import pytest
 
@@ -13,8 +14,8 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]  # waits are bounded b
 
 
 def test_the_demo_runs_to_its_end_and_prints_its_table(stack, run):
-    assert {trial["arm"]: trial["reason"] for trial in run["trials"] if trial["status"] != "done"} == {}
-    assert len({trial["arm"] for trial in run["trials"]}) == 12
+    assert {trial["planned"]["arm"]: trial["reason"] for trial in run["trials"] if trial["status"] != "done"} == {}
+    assert len({trial["planned"]["arm"] for trial in run["trials"]}) == 12
     printed = stack.compose("logs", "--no-log-prefix", "lab").stdout
     assert "req/s" in printed
     assert "httpx-async@workers" in printed
@@ -22,10 +23,13 @@ def test_the_demo_runs_to_its_end_and_prints_its_table(stack, run):
 
 def test_prometheus_has_counted_the_requests_of_the_run_file(stack, run):
     """To the request, by arm and outcome, for the last trial of each worker: its page shows that one still."""
-    last = {trial["strategy"]: trial for trial in run["trials"]}.values()
-    expected = {(trial["arm"], "ok"): trial["requests"] - sum(trial["errors"].values()) for trial in last}
-    expected |= {(trial["arm"], kind): count for trial in last for kind, count in trial["errors"].items()}
-    arms = {trial["arm"] for trial in last}
+    last = {trial["planned"]["strategy"]: trial for trial in run["trials"]}.values()
+    expected = {}
+    for trial in last:
+        arm, figures = trial["planned"]["arm"], trial["figures"]
+        expected[arm, "ok"] = figures["requests"] - sum(figures["errors"].values())
+        expected |= {(arm, kind): count for kind, count in figures["errors"].items()}
+    arms = {arm for arm, _ in expected}
 
     def counted() -> dict[tuple[str, str], int]:
         rows = stack.prometheus('sum by (arm, outcome) (clientlab_requests_total{run="first"})')
@@ -37,22 +41,20 @@ def test_prometheus_has_counted_the_requests_of_the_run_file(stack, run):
 
 def test_everything_is_scraped(stack):
     eventually(lambda: {target["health"] for target in stack.targets()} == {"up"}, "every target up")
-    jobs = [target["labels"]["job"] for target in stack.targets()]
-    assert {job: jobs.count(job) for job in set(jobs)} == {
-        "clients": 9, "upstreams": 2, "proxy": 1, "exporter": 1, "prometheus": 1,
-    }  # fmt: skip
+    jobs = Counter(target["labels"]["job"] for target in stack.targets())
+    assert jobs.pop("clients") >= 9  # the test of divided trials adds one
+    assert jobs == {"upstreams": 2, "proxy": 1, "exporter": 1, "prometheus": 1}
 
 
-def test_a_run_of_its_own_prints_its_table(stack):
-    """`docker compose run lab run …` measures on the same workers, and `report last` shows it once more."""
+def test_another_run_measures_on_the_same_workers(stack):
     stack.lab("run", "-t", "urllib3", "-n", "50", "--rounds", "1", "--route", "proxy-tls", "--name", "second")
-    assert [(trial["status"], trial["requests"]) for trial in stack.document("second")["trials"]] == [("done", 50)]
+    (trial,) = stack.document("second")["trials"]
+    assert (trial["status"], trial["figures"]["requests"]) == ("done", 50)
     assert "urllib3" in stack.lab("report", "second")
 
 
 def test_only_the_lab_and_its_workers_reach_the_scheduler(stack):
-    """Neither this machine, nor upstreams, proxy or Prometheus: they share no network with it."""
-    services = json.loads(stack.compose("--profile", "link", "config", "--format", "json").stdout)["services"]
+    services = stack.services()
     beside = {name for name, service in services.items() if "control" in service["networks"]}
     assert beside == {"scheduler", "lab", *(name for name in services if name.startswith("client"))}
     assert "ports" not in services["scheduler"]

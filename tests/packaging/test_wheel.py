@@ -1,4 +1,4 @@
-"""The wheel and the sdist: they hold all that the lab needs, and the lab runs without its repository."""
+"""The wheel and the sdist hold everything that the lab needs, so that it runs without its repository."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def built(tmp_path_factory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def programs(built, tmp_path_factory) -> Path:
-    """The programs of a fresh environment in which the wheel is installed, with the lock's versions."""
+    """Install the wheel with the lock's versions in a fresh environment, and return the folder of its programs."""
     folder = tmp_path_factory.mktemp("environment")
     lock = ROOT / "requirements" / "development.txt"
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder], check=True, timeout=60)
@@ -46,7 +46,7 @@ def programs(built, tmp_path_factory) -> Path:
 
 
 def call(program: Path, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the lab in a folder, without anything of this process's environment that could lead it to the repository."""
+    """Run the lab in a folder, without variables of this process that could lead it to the repository."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return subprocess.run(
         [program, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
@@ -79,11 +79,11 @@ def test_the_demo_runs_from_the_wheel_in_an_empty_folder(programs, tmp_path):
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
     assert (run["status"], run["surroundings"]["lab_commit"]) == ("done", None)
-    assert {(trial["strategy"], trial["route"]) for trial in run["trials"]} == {
+    assert {(trial["planned"]["strategy"], trial["planned"]["route"]) for trial in run["trials"]} == {
         (name, route) for name in DEMONSTRATED for route in ("direct", "proxy")
     }
     assert {trial["status"] for trial in run["trials"]} == {"done"}
-    assert {trial["upstream_use"]["requests"] > 10 for trial in run["trials"]} == {True}
+    assert {trial["servers"]["upstream"]["requests"] > 10 for trial in run["trials"]} == {True}
     assert {path.name for path in tmp_path.iterdir()} == {"results"}
     page = call(programs / "clientlab", "report", "last", "--html", "report.html", folder=tmp_path)
     assert page.returncode == 0, page.stderr

@@ -1,4 +1,4 @@
-"""Caddy in front of both upstreams."""
+"""The proxy: Caddy in front of both upstreams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ import pytest
 from running import FRAMEWORKS, ROOT, Server, ask, caddy, caddy_path, gunicorn
 
 if TYPE_CHECKING:
-    import http.client
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.real
@@ -26,12 +25,11 @@ ACCEPTED = "mockupstream_connections_accepted_total"
 
 
 class Routed(NamedTuple):
-    """An upstream and the sites of the proxy before it, the second with TLS."""
+    """An upstream and the sites of the proxy before it, without and with TLS."""
 
     upstream: Server
     site: Server
     secure: Server
-    metrics: Server
 
 
 @pytest.fixture(scope="module")
@@ -43,46 +41,38 @@ def both() -> Iterator[dict[str, Routed]]:
         caddy(flask.port, aiohttp.port) as sites,
     ):
         yield {
-            "flask": Routed(flask, sites.flask, sites.flask_tls, sites.metrics),
-            "aiohttp": Routed(aiohttp, sites.aiohttp, sites.aiohttp_tls, sites.metrics),
+            "flask": Routed(flask, sites.flask, sites.flask_tls),
+            "aiohttp": Routed(aiohttp, sites.aiohttp, sites.aiohttp_tls),
         }
 
 
 @pytest.fixture
 def routed(both: dict[str, Routed]) -> Routed:
-    """One of the upstreams with its sites: both have the same."""
     return both["aiohttp"]
 
 
-def burst(connections: list[http.client.HTTPConnection], path: str) -> list[int]:
-    """Send one request on each connection at the same time, and return the statuses."""
-    with ThreadPoolExecutor(len(connections)) as pool:
-        return list(pool.map(lambda connection: ask(connection, path).status, connections))
-
-
 def test_the_file_is_valid_and_formatted(tmp_path: Path) -> None:
-    """Caddy takes the file with its defaults, and would format it as it is; what it writes goes where it is told."""
     command = [caddy_path(), "validate", "--adapter", "caddyfile", "--config", CADDYFILE]
     places = {"XDG_DATA_HOME": str(tmp_path / "data"), "HOME": str(tmp_path / "home")}
-    validated = subprocess.run(command, check=True, capture_output=True, env=places)
+    subprocess.run(command, check=True, capture_output=True, env=places)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
-    assert b"Valid configuration" in validated.stdout + validated.stderr
     formatted = subprocess.run([caddy_path(), "fmt", CADDYFILE], check=False, capture_output=True, text=True)
     assert formatted.stdout == Path(CADDYFILE).read_text()
 
 
-def test_a_repeated_burst_opens_no_connections_anew(routed: Routed) -> None:
-    """64 requests in flight, again and again, stay on about 64 connections: the idle ones are all kept."""
+def test_a_repeated_burst_opens_no_new_connections(routed: Routed) -> None:
     with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(contextlib.closing(routed.site.connect())) for _ in range(64)]
+        connections = [stack.enter_context(contextlib.closing(routed.site.connect())) for _ in range(64)]
         before = routed.upstream.metric(ACCEPTED)
-        for _ in range(4):
-            assert burst(clients, "/?delay=100ms") == [200] * 64
+        with ThreadPoolExecutor(64) as pool:
+            for _ in range(4):
+                statuses = pool.map(lambda connection: ask(connection, "/?delay=100ms").status, connections)
+                assert list(statuses) == [200] * 64
         assert routed.upstream.metric(ACCEPTED) - before < 2 * 64
 
 
 def test_requests_arrive_as_they_were_sent(routed: Routed) -> None:
-    """Method, body and the client's headers pass; Caddy adds no Accept-Encoding of its own."""
+    """Method, body and the client's headers are passed on, and Caddy adds no Accept-Encoding."""
     body = b"x" * 100_000
     with contextlib.closing(routed.site.connect()) as connection:
         connection.putrequest("PUT", "/echo", skip_accept_encoding=True)
@@ -115,15 +105,13 @@ def test_a_drip_is_not_held_back(routed: Routed) -> None:
 
 
 @pytest.mark.parametrize("http2", [False, True])
-def test_sites_with_tls_speak_the_version_that_is_asked_for(routed: Routed, *, http2: bool) -> None:
-    """HTTP/1.1 or HTTP/2, with a certificate of the proxy's own CA for each of its names."""
+def test_sites_with_tls_speak_the_requested_version(routed: Routed, *, http2: bool) -> None:
+    """Each name of the proxy has a certificate of its own CA."""
     context = ssl.create_default_context(cafile=str(routed.secure.ca_file))
     for name in ("127.0.0.1", "localhost", "proxy.test"):
-        told = {"Host": f"{name}:{routed.secure.port}"}
+        headers, url = {"Host": f"{name}:{routed.secure.port}"}, f"https://127.0.0.1:{routed.secure.port}/todos/7"
         with httpx.Client(http2=http2, verify=context) as client:
-            response = client.get(
-                f"https://127.0.0.1:{routed.secure.port}/todos/7", headers=told, extensions={"sni_hostname": name}
-            )
+            response = client.get(url, headers=headers, extensions={"sni_hostname": name})
         assert (response.status_code, response.http_version) == (200, "HTTP/2" if http2 else "HTTP/1.1")
         assert response.content == routed.upstream.ask("/todos/7").body
         assert "Alt-Svc" not in response.headers

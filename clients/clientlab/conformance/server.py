@@ -17,7 +17,7 @@ from asyncio import StreamReader, StreamWriter
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from h2.config import H2Configuration
@@ -27,20 +27,8 @@ from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
 
 _CERTIFICATES = Path(__file__).with_name("certificates")  # valid until 2120; the keys of the CAs were deleted
 CA_FILE = str(_CERTIFICATES / "ca.pem")
-SOUND, OTHER_NAME, OTHER_CA = "server", "other-name", "other-ca"
-"""A server's certificates: a correct one, one for another name, one of a CA that no client trusts."""
-
-_PSEUDO_HEADERS = (":method", ":path", ":authority", ":scheme")
-PATIENCE = 10.0
-"""Seconds that the server waits for a client to give up on an answer that stalls."""
-
-
-def server_context(certificate: str = SOUND, version: str = "http/1.1") -> ssl.SSLContext:
-    """Return the TLS context of a server with this certificate that speaks `version`: ``http/1.1`` or ``h2``."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(_CERTIFICATES / f"{certificate}.pem")
-    context.set_alpn_protocols([version])
-    return context
+SOUND, OTHER_NAME, OTHER_CA = "server", "other-name", "other-ca"  # certificates; no client trusts the other CA
+PATIENCE = 10.0  # seconds that the server waits for a client to give up a stalled answer
 
 
 class Last(bytes):
@@ -55,11 +43,7 @@ class Stall(Last):
     """The start of an answer. Nothing follows until the client gives up, or for `PATIENCE`."""
 
 
-ServerAnswer = bytes | Iterator[bytes] | None
-"""The bytes to send. An iterator is sent block by block (HTTP/1.1 only). None closes the connection."""
-
-
-@dataclass(frozen=True)
+@dataclass
 class Seen:
     """One request, as received. `connection`: the number of its connection, from 1."""
 
@@ -71,13 +55,24 @@ class Seen:
     connection: int
 
 
+ServerAnswer = bytes | Iterator[bytes] | None
+"""The bytes to send. An iterator is sent block by block (HTTP/1.1 only). None closes the connection."""
+
+Respond = Callable[[Seen], ServerAnswer]
+
+
 def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
     """Return a whole answer after which the connection stays open."""
     head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
-Respond = Callable[[Seen], ServerAnswer]
+def server_context(certificate: str = SOUND, version: str = "http/1.1") -> ssl.SSLContext:
+    """Return the TLS context of a server with this certificate that speaks `version`: ``http/1.1`` or ``h2``."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_CERTIFICATES / f"{certificate}.pem")
+    context.set_alpn_protocols([version])
+    return context
 
 
 @dataclass
@@ -85,8 +80,7 @@ class CountingServer:
     """What a server has received so far. It holds each request for `hold` seconds, and then asks `respond`.
 
     `accepted` counts all connections, `connections` those on which the client sent something; `spoken_to` has their TLS
-    contexts. `in_flight`: requests that are not answered yet, `most_in_flight`: the most at once. `let_go`: seconds
-    until the client gave up a stalled answer, by target.
+    contexts. `in_flight`: unanswered requests. `let_go`: seconds until the client gave up a stalled answer, by target.
     """
 
     scheme: str
@@ -112,7 +106,6 @@ class CountingServer:
         self.seen, self.let_go = [], {}
 
     async def serve(self, connection: socket.socket, context: ssl.SSLContext | None) -> None:
-        """Serve a connection until either side closes it."""
         self.accepted += 1
         loop, reader = asyncio.get_running_loop(), StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
@@ -133,7 +126,6 @@ class CountingServer:
                 writer.close()
 
     async def _answer(self, seen: Seen) -> ServerAnswer:
-        """Record a request and return its answer."""
         self.seen.append(seen)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -143,8 +135,9 @@ class CountingServer:
         return answer
 
     async def _serve_http1(self, first: bytes, reader: StreamReader, writer: StreamWriter, number: int) -> None:
-        while line := first + await reader.readline():
-            first, seen = b"", await _read(line, reader, number)
+        while True:  # until the client closes the connection, which raises EOFError
+            seen = await _read_request(first, reader, number)
+            first = b""
             began, answer = time.monotonic(), await self._answer(seen)
             for block in answer if isinstance(answer, Iterator) else [answer or b""]:
                 writer.write(block)
@@ -171,15 +164,16 @@ class CountingServer:
                 for event in http2.receive_data(block):
                     if isinstance(event, RequestReceived):
                         headers = {str(name): str(value) for name, value in event.headers}
-                        method, target, headers["host"], _ = map(headers.pop, _PSEUDO_HEADERS)
+                        pseudo = (headers.pop(f":{name}") for name in ("method", "path", "authority", "scheme"))
+                        method, target, headers["host"], _ = pseudo
                         requests[event.stream_id] = Seen(method, target, headers, b"", "HTTP/2", number)
                     elif isinstance(event, DataReceived):
-                        begun = requests[event.stream_id]
-                        requests[event.stream_id] = replace(begun, body=begun.body + event.data)
+                        requests[event.stream_id].body += event.data
                         http2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                     elif isinstance(event, StreamEnded):
-                        words = event.stream_id, requests.pop(event.stream_id), given_up[event.stream_id]
-                        tasks.append(asyncio.create_task(self._respond(*words, http2, writer)))
+                        stream = event.stream_id
+                        answering = self._answer_http2(stream, requests.pop(stream), given_up[stream], http2, writer)
+                        tasks.append(asyncio.create_task(answering))
                     elif isinstance(event, StreamReset):
                         given_up[event.stream_id].set()
                 writer.write(http2.data_to_send())
@@ -187,7 +181,7 @@ class CountingServer:
             for one in given_up.values():
                 one.set()
 
-    async def _respond(
+    async def _answer_http2(
         self, stream: int, seen: Seen, given_up: asyncio.Event, http2: H2Connection, writer: StreamWriter
     ) -> None:
         """Answer a request over HTTP/2. `given_up`: the client has reset the stream or closed the connection."""
@@ -195,7 +189,7 @@ class CountingServer:
         if not isinstance(answer, bytes) or isinstance(answer, Reset):
             writer.close()
         elif not given_up.is_set():
-            _send(answer, stream, seen.method, http2)
+            _send_frames(answer, stream, seen.method, http2)
             writer.write(http2.data_to_send())
         if isinstance(answer, Stall):
             with contextlib.suppress(TimeoutError):
@@ -205,7 +199,7 @@ class CountingServer:
                 writer.close()
 
 
-def _send(answer: bytes, stream: int, method: str, http2: H2Connection) -> None:
+def _send_frames(answer: bytes, stream: int, method: str, http2: H2Connection) -> None:
     """Send an answer as frames. Its body must fit into the client's window (64 KiB)."""
     head, complete, body = answer.partition(b"\r\n\r\n")
     if not complete:
@@ -225,19 +219,20 @@ def _send(answer: bytes, stream: int, method: str, http2: H2Connection) -> None:
         http2.reset_stream(stream, ErrorCodes.INTERNAL_ERROR)
 
 
-async def _read(line: bytes, reader: StreamReader, connection: int) -> Seen:
-    """Read the rest of a request after its first line."""
-    method, target, version = line.decode("latin-1").split()
+async def _read_request(first: bytes, reader: StreamReader, connection: int) -> Seen:
+    """Read a request after its first byte. Raise EOFError if the client has closed the connection."""
+    start, *lines = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").strip().split("\r\n")
     headers: dict[str, str] = {}
-    while (header := await reader.readline()) not in {b"\r\n", b""}:
-        name, value = (part.strip() for part in header.decode("latin-1").split(":", 1))
-        headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
+    for name, value in (line.split(":", 1) for line in lines):
+        key = name.lower()
+        headers[key] = f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     if headers.get("transfer-encoding", "").lower() == "chunked":
         while size := int((await reader.readline()).split(b";")[0], 16):
             body += await reader.readexactly(size)
             await reader.readline()
         await reader.readline()
+    method, target, version = start.split()
     return Seen(method, target, headers, body, version, connection)
 
 

@@ -1,1 +1,76 @@
-"""Testbeds: local processes, the Compose stack, or the servers of the user. A trial runs against one of them."""
+"""Testbeds: local processes, the Compose stack, or the user's own server. A trial runs against one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from clientlab.errors import FieldError
+from clientlab.results.plan import Plan, Target
+from clientlab.running.schedule import find_most_in_flight
+from clientlab.running.testbed import Testbed, place_here
+from clientlab.testbeds.compose import check_link, check_plain
+from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
+from clientlab.testbeds.local import LocalTestbed, check_upstreams
+from clientlab.testbeds.servers import choose_workers
+from clientlab.trial.result import Placement
+from clientlab.workload.values import Link
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The servers that a run measures. `external`: the user's own server; None for the lab's own upstreams."""
+
+    target: Target
+    external: ExternalTarget | None
+
+    @classmethod
+    def of(cls, target: Target, permits_public: Callable[[Sequence[str]], bool]) -> Servers:
+        """Return the servers of a target. `permits_public`: as for `ExternalTarget`. Raise FieldError."""
+        external = None if target.url is None else ExternalTarget(target.url, target.ca_file, permits_public)
+        return cls(target, external)
+
+    def check(self, plan: Plan) -> None:
+        """Raise LabError if the plan cannot be measured on them."""
+        if self.external is not None:
+            if plan.links:
+                self.external.check_link()
+            for workload in {arm.group: plan.workloads[arm.workload] for arm in plan.arms}.values():
+                self.external.probe(workload)
+            return
+        check_upstreams({(arm.upstream, arm.route) for arm in plan.arms})
+        if self.target.testbed == "compose":
+            check_plain({arm.upstream for arm in plan.arms})
+            check_link(os.environ, plan.links)
+
+    def placement(self, plan: Plan) -> Placement | None:
+        """Return the CPUs of each part; None if the plan pins none. Raise FieldError if they cannot be pinned."""
+        if not plan.pin:
+            return None
+        if self.target.testbed != "local":
+            message = "the lab cannot place a server that it did not start; leave it out"
+            raise FieldError(["pin"], message, also=["cluster" if self.external is None else "url"])
+        return place_here(proxied=any(arm.route != "direct" for arm in plan.arms))
+
+    def open(
+        self, plan: Plan, placement: Placement | None, logs: Path, stack: contextlib.ExitStack
+    ) -> tuple[Testbed, Mapping[Link, Testbed], dict[str, str]]:
+        """Return the testbed, the testbed behind each link, and how the servers are served. `stack` stops them."""
+        testbed: LocalTestbed | ExternalTarget
+        cpus = placement.upstream if placement else ()
+        if self.external is not None:
+            testbed, programs = self.external, dict[str, str]()
+        else:
+            workers = replace(choose_workers(find_most_in_flight(plan), cpus), **plan.workers)
+            upstreams, routes = {arm.upstream for arm in plan.arms}, {arm.route for arm in plan.arms}
+            testbed = stack.enter_context(LocalTestbed(upstreams, routes, logs, workers, placement=placement))
+            programs = testbed.programs()
+        links: dict[Link, Testbed] = {}
+        for link in plan.links:
+            process = stack.enter_context(LinkProcess(link, testbed.targets(), logs, cpus))
+            links[link] = LinkedTestbed(testbed, process)
+        return testbed, links, programs

@@ -1,4 +1,4 @@
-"""External testbed: a server of the user's own. The lab starts nothing, and reads no counters."""
+"""External testbed: the user's own server. The lab starts nothing, and reads no counters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from urllib.parse import SplitResult, urlsplit
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.http_client import HttpClient
 from clientlab.errors import FieldError, ServerLost
-from clientlab.measuring.connections import PeerAddress
-from clientlab.redaction import mask_text
-from clientlab.results.server_counters import ServerCounters
-from clientlab.testbeds.server_process import LOOPBACK
-from clientlab.workload.making import requests_of
+from clientlab.testbeds.servers import LOOPBACK
+from clientlab.text import mask_text
+from clientlab.trial.context import PeerAddress
+from clientlab.trial.server_counters import ServerCounters
+from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -31,17 +31,16 @@ class _Answered(Exception):
 class ExternalTarget:
     """The server of one URL. Raise FieldError for a URL or a CA file that cannot be used.
 
-    `permits_public` gets addresses of the internet, and returns whether load may go there. If not, they are an error.
+    `permits_public` gets addresses of the internet, and returns whether load may go there.
     """
 
     def __init__(
-        self, url: str, ca_file: Path | None = None, permits_public: Callable[[Sequence[str]], bool] = lambda _: False
+        self, url: str, ca_file: str | None = None, permits_public: Callable[[Sequence[str]], bool] = lambda _: False
     ) -> None:
         parts = split_url(url)
         self.secure = parts.scheme == "https"
-        self._ca_file = None if ca_file is None else _checked(ca_file, url)
-        self._base = f"{parts.scheme}://{parts.netloc}"
-        self.name = parts.netloc
+        self._ca_file = None if ca_file is None else _check_ca_file(ca_file, url)
+        self.name, self._base = parts.netloc, f"{parts.scheme}://{parts.netloc}"
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._host = parts.hostname or ""
         self._address, self._peers = _find_address(parts, permits_public)
@@ -63,13 +62,12 @@ class ExternalTarget:
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - there is only one
         """Return why a request of the workload gets no response; None if it gets one, with any status.
 
-        The lab knows no health check of a foreign server, so it reads the beginning of a response, with the workload's
-        own time limit.
+        The lab knows no health check of this server. The body may be endless, so only its beginning is read.
         """
         self._unanswered = workload
         request = requests_of(workload, self._base)(0)
 
-        def stop_reading(_chunk: bytes) -> None:  # the body may be endless
+        def stop_reading(_chunk: bytes) -> None:
             raise _Answered
 
         try:
@@ -84,10 +82,7 @@ class ExternalTarget:
     def _send(
         self, request: Request, timeout: float, sink: Callable[[bytes], object], chunk_size: int = DEFAULT_CHUNK_SIZE
     ) -> int:
-        """Send one request on a connection of its own, and return the status of the response.
-
-        `sink` gets the body in chunks of that size, and may raise.
-        """
+        """Send a request on a new connection and return its status. `sink` gets the body in chunks, and may raise."""
         client = HttpClient(Budget(1, timeout, self._ca_file, chunk_size), lambda: None)
         client.open()
         try:
@@ -112,10 +107,7 @@ class ExternalTarget:
         return [(next(peer for peer in self._peers if peer not in refusing), self._address.port)]
 
     def behind_link(
-        self,
-        upstream: str,  # noqa: ARG002
-        route: str,  # noqa: ARG002
-        port_of: Callable[[tuple[str, int]], int],
+        self, _upstream: str, _route: str, port_of: Callable[[tuple[str, int]], int]
     ) -> tuple[str, PeerAddress]:
         """Return the server's base URL behind a link, and its address. With TLS, the certificate's name stays."""
         port = port_of(*self.targets())
@@ -125,12 +117,11 @@ class ExternalTarget:
 
     def named_in(self, workload: Workload) -> Workload:
         """Return the workload with the server's name in the header Host, unless it has one, for use behind a link."""
-        if any(name.lower() == "host" for name in workload.headers):
-            return workload
-        return replace(workload, headers={**workload.headers, "Host": self.name})
+        named = any(name.lower() == "host" for name in workload.headers)
+        return workload if named else replace(workload, headers={**workload.headers, "Host": self.name})
 
     def check_link(self) -> None:
-        """Raise FieldError if clients that verify the server's certificate cannot be led to a link."""
+        """Raise FieldError if clients that verify the server's certificate cannot connect to a link."""
         if self.secure and LOOPBACK not in self._peers:
             message = f"a link listens at {LOOPBACK}, which is not {self._host}; measure an http:// address"
             raise FieldError(["url"], message, also=["rtt"])
@@ -139,7 +130,7 @@ class ExternalTarget:
         return self._ca_file
 
     def check(self) -> None:
-        """Do nothing: the server's process is not the lab's."""
+        """Do nothing: the lab did not start the server's process."""
 
     def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
         return ServerCounters()
@@ -150,31 +141,28 @@ def split_url(url: str) -> SplitResult:
     shown = repr(mask_text(url))
     try:
         parts = urlsplit(url)
-        port = parts.port
+        _ = parts.port  # raises ValueError too
     except ValueError as error:
         raise FieldError(["url"], f"{error}; correct the URL", value=shown) from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        message = "no http:// or https:// and host; write it whole, as http://127.0.0.1:8000/"
+        message = "the host, or http:// or https://, is missing; write the whole URL: http://127.0.0.1:8000/"
         raise FieldError(["url"], message, value=shown)
-    if port == 0:
-        raise FieldError(["url"], "no server can listen at port 0; correct the URL", value=shown)
     if parts.username is not None:
-        host = parts.netloc.rpartition("@")[2]
-        message = f"not all clients send the user name before {host}; write a header 'Authorization: ...'"
-        raise FieldError(["url"], message)
+        message = "not all clients send the user name in it; write a header 'Authorization: ...'"
+        raise FieldError(["url"], message, value=shown)
     return parts
 
 
-def _checked(ca_file: Path, url: str) -> str:
+def _check_ca_file(ca_file: str, url: str) -> str:
     """Return the absolute path, since trials run in another folder. Raise FieldError if no client could use it."""
     if not url.startswith("https:"):
         raise FieldError(["ca_file"], f"only an https:// address has a certificate, and `url` is {url!r}; leave it out")
     try:
-        ssl.create_default_context(cafile=str(ca_file))
+        ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         message = f"{error.strerror or error}; write a file of PEM certificates"
         raise FieldError(["ca_file"], message, value=ca_file) from error
-    return str(ca_file.resolve())
+    return str(Path(ca_file).resolve())
 
 
 def _find_address(parts: SplitResult, permits_public: Callable[[Sequence[str]], bool]) -> tuple[PeerAddress, list[str]]:
@@ -192,8 +180,7 @@ def _find_address(parts: SplitResult, permits_public: Callable[[Sequence[str]], 
     others = sorted(one for one in addresses if ipaddress.ip_address(one.partition("%")[0]).is_global)
     if others and not permits_public(others):
         message = (
-            f"load would go to {', '.join(others)} on the internet; "
-            "set CLIENTLAB_PUBLIC=1 if the owner of the server permits that"
+            f"load would go to {', '.join(others)} on the internet; set CLIENTLAB_PUBLIC=1 if its owner permits that"
         )
         raise FieldError(["url"], message, value=repr(f"{parts.scheme}://{parts.netloc}"))
     refusing = []

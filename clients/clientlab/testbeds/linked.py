@@ -8,44 +8,38 @@ import os
 import re
 import selectors
 import subprocess
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.link.relay import HostPort
-from clientlab.measuring import usage
-from clientlab.measuring.connections import PeerAddress
-from clientlab.measuring.trial_handle import OWN
-from clientlab.results.server_counters import OF_LINK, ServerCounters, ServerUse
-from clientlab.running.testbed import Testbed
-from clientlab.testbeds.server_process import LOOPBACK
-from clientlab.workload.link import Link
+from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.local import LocalTestbed
+from clientlab.testbeds.servers import LOOPBACK, check_process
+from clientlab.trial import usage
+from clientlab.trial.context import PeerAddress
+from clientlab.trial.process_handle import OWN
+from clientlab.trial.server_counters import OF_LINK, ServerCounters, ServerUse
+from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload
 
 _ANSWER_SECONDS = 30.0
 _STOP_SECONDS = 2.0
 
 _MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
-"""Make glibc use freed memory again, since getting new pages takes longer than copying the bytes of a read.
-
-With the defaults, a body of 10 MB on a kept connection arrived 3.5 to 6.3 ms late at 100 ms, instead of 0.3 to 1.4 ms.
-"""
+"""Make glibc reuse freed memory. With its defaults, 10 MB arrived 3.5 to 6.3 ms late, instead of 0.3 to 1.4 ms."""
 
 
 class LinkProcess:
-    """A link before some servers, as a context manager. `targets`: host and port of each server.
-
-    Its log is in `log_folder`. `cpus`: those that it may use; empty means all. Raise LabError if it does not start.
-    """
+    """A context manager that runs a link before `targets` (hosts and ports). `cpus`: empty means all."""
 
     def __init__(self, link: Link, targets: Iterable[HostPort], log_folder: Path, cpus: Collection[int] = ()) -> None:
-        self._name = f"link of {link}"
-        self._link = link
+        self._name, self._link, self._cpus = f"link of {link}", link, cpus
         self._targets = list(dict.fromkeys(targets))
         self._log = log_folder / f"link-{re.sub(r'[^A-Za-z0-9.]+', '-', str(link))}.log"
-        self._cpus = cpus
         self._ports: list[int] = []
         self._process: subprocess.Popen[bytes]
 
@@ -66,17 +60,14 @@ class LinkProcess:
         """Return the port of 127.0.0.1 that leads to this target. It stays the same after a restart."""
         return self._ports[self._targets.index(target)]
 
-    def use(self) -> ServerUse | None:
-        """Return the CPU time of its only thread, and the bytes that a limited bandwidth carried. Raise ServerLost.
-
-        Return None if the system has no clock of another process (macOS).
-        """
+    def read_use(self) -> ServerUse | None:
+        """Return the CPU time of the link (None on macOS), and the bytes of a limited bandwidth. Raise ServerLost."""
         seconds = usage.cpu_seconds_of(self.pid)
         found = None if seconds is None else ServerUse(cpu_seconds=seconds, processes=1, cpu_step_seconds=0.0)
         if found is None or self._link.bandwidth is None:
             return found
         assert self._process.stdin is not None  # noqa: S101 - it is a pipe
-        with contextlib.suppress(OSError):  # it has ended, which the missing answer shows
+        with contextlib.suppress(OSError):  # if it has ended, the answer is missing
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
         if not (line := self._read_line()):
@@ -85,12 +76,8 @@ class LinkProcess:
         return found.model_copy(update={name: counted[name] for name in OF_LINK})
 
     def check(self) -> None:
-        """Raise ServerLost if the process has ended, or if it is stopped, as by SIGSTOP."""
-        if self._process.poll() is not None:
-            how = child_processes.how_it_ended(self._process, self._log)
-            raise ServerLost(f"{self._name} {how} (log: {self._log})")
-        if child_processes.stopped(self.pid):
-            raise ServerLost(f"{self._name} is frozen: its process {self.pid} is stopped (log: {self._log})")
+        """Raise ServerLost if the process has ended."""
+        check_process(self._name, self._process, self._log)
 
     def restart(self) -> None:
         """Start it again on the same ports. Raise IncompleteRun if that fails."""
@@ -110,17 +97,15 @@ class LinkProcess:
             command += ["--listen", f"{LOOPBACK}:{port}"]
         pipe, environment = subprocess.PIPE, {**os.environ, **_MALLOC}
         self._process = child_processes.start(command, self._log, environment, stdin=pipe, stdout=pipe, cpus=self._cpus)
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._stop, 0)
-            if not (line := self._read_line()):
-                child_processes.stop(self._process, _STOP_SECONDS)  # unless it has ended itself
-                how = child_processes.how_it_ended(self._process, self._log)
-                raise LabError(f"{self._name} did not start: it {how} (log: {self._log})")
-            self._ports = json.loads(line)["ports"]
-            undo.pop_all()
+        try:
+            self._ports = json.loads(self._read_line())["ports"]
+        except ValueError as error:
+            self._stop(_STOP_SECONDS)  # unless it has ended by itself
+            how = child_processes.describe_end(self._process, self._log)
+            raise LabError(f"{self._name} did not start: it {how} (log: {self._log})") from error
 
     def _read_line(self) -> bytes:
-        """Return the next line that the process prints; empty if it has ended, or prints none for long."""
+        """Return the next line that the process prints, or nothing if it has ended or is silent for a long time."""
         assert self._process.stdout is not None  # noqa: S101 - it is a pipe
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
@@ -133,60 +118,37 @@ class LinkProcess:
                 pipe.close()
 
 
-class Linkable(Testbed, Protocol):
-    """A testbed whose servers a link can lead to."""
-
-    def targets(self) -> Iterable[HostPort]:
-        """Return host and port of each server that clients call."""
-
-    def behind_link(self, upstream: str, route: str, port_of: Callable[[HostPort], int]) -> tuple[str, PeerAddress]:
-        """Return the base URL of an upstream behind a link, and which connections are connections to it.
-
-        `port_of` returns the link's port on 127.0.0.1 that leads to a target.
-        """
-
-
+@dataclass(frozen=True)
 class LinkedTestbed:
-    """A testbed seen through a link, as a context manager that starts and stops the link's process."""
+    """A testbed seen through a link that has been started."""
 
-    def __init__(self, testbed: Linkable, link: Link, logs: Path, cpus: Collection[int] = ()) -> None:
-        self._testbed = testbed
-        self._process = LinkProcess(link, testbed.targets(), logs, cpus)
-
-    def __enter__(self) -> Self:
-        self._process.__enter__()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._process.__exit__()
+    testbed: LocalTestbed | ExternalTarget
+    process: LinkProcess
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it is running, and the link again if it has ended or is frozen."""
-        self._testbed.serve(upstream)
+        """Start that upstream unless it is running, and restart the link if it has ended."""
+        self.testbed.serve(upstream)
         try:
-            self._process.check()
+            self.process.check()
         except ServerLost:
-            self._process.restart()
+            self.process.restart()
 
     def base_url(self, upstream: str, route: str) -> str:
-        return self._testbed.behind_link(upstream, route, self._process.port_of)[0]
+        return self.testbed.behind_link(upstream, route, self.process.port_of)[0]
 
     def address(self, upstream: str, route: str) -> PeerAddress:
-        return self._testbed.behind_link(upstream, route, self._process.port_of)[1]
+        return self.testbed.behind_link(upstream, route, self.process.port_of)[1]
 
     def ca_file(self, upstream: str, route: str) -> str | None:
-        return self._testbed.ca_file(upstream, route)
+        return self.testbed.ca_file(upstream, route)
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
-        """Return the counters now. Raise ServerLost if a server or the link has ended."""
-        self._process.check()
-        return self._testbed.reading(upstream, route).model_copy(update={"link": self._process.use()})
+        self.process.check()
+        return self.testbed.reading(upstream, route).model_copy(update={"link": self.process.read_use()})
 
     def check(self) -> None:
-        """Raise ServerLost if a server or the link has ended, or is frozen."""
-        self._process.check()
-        self._testbed.check()
+        self.process.check()
+        self.testbed.check()
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
-        """Return why a health check fails that does not pass through the link; None if it is answered."""
-        return self._testbed.trouble(upstream, route, workload)
+        return self.testbed.trouble(upstream, route, workload)

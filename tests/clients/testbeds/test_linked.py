@@ -1,4 +1,4 @@
-"""Testbeds behind a link: whole trials, a link that dies, a server of the user's own, and the stack's container."""
+"""Testbeds behind a link: whole trials, a link that dies, and the user's own server."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import psutil
 import pytest
 
 from clientlab.conformance.server import counting_server
-from clientlab.errors import FieldError, LabError, ServerLost
-from clientlab.measuring.connections import PeerAddress
+from clientlab.errors import FieldError, ServerLost
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.testbeds.compose import ComposeTestbed, check_link, link_of_stack
 from clientlab.testbeds.external import ExternalTarget
-from clientlab.testbeds.linked import LinkedTestbed
+from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.server_process import WorkerCounts
-from clientlab.workload.delays import Delay
-from clientlab.workload.link import Link
+from clientlab.testbeds.servers import WorkerCounts
+from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 
@@ -31,7 +28,7 @@ LINK = Link(RTT)
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
-    """An upstream."""
+    """The local testbed with one upstream."""
     with LocalTestbed(["aiohttp"], ["direct"], tmp_path_factory.mktemp("logs"), SMALL) as running:
         yield running
 
@@ -39,12 +36,12 @@ def local(tmp_path_factory):
 @pytest.fixture
 def linked(local, tmp_path):
     """The same behind a link."""
-    with LinkedTestbed(local, LINK, tmp_path / "logs") as running:
-        yield running
+    with LinkProcess(LINK, local.targets(), tmp_path / "logs") as process:
+        yield LinkedTestbed(local, process)
 
 
 def planned(strategy: str, **changes):
-    """A trial behind the link."""
+    """A planned trial behind the link."""
     return a_planned_trial(strategy).model_copy(update={"link": LINK, **changes})
 
 
@@ -53,30 +50,35 @@ def test_a_trial_behind_a_link_counts_connections_and_round_trips(local, linked,
     workload = Workload(requests=30, warmup=0, concurrency=1, delay=Delay.parse("1ms"))
     run_trial = TrialRunner(local, links={LINK: linked})
     trial = run_trial(planned(strategy), workload, tmp_path, lambda _: None)
-    assert (trial.status, trial.errors, trial.connections_opened, trial.link) == ("done", {}, opened, LINK)
-    assert trial.latency_seconds.p50 >= trips * RTT + 0.001
-    assert trial.overhead_seconds.p50 == pytest.approx(trial.latency_seconds.p50 - RTT - 0.001)
-    assert trial.link_use.cpu_seconds > 0
-    assert trial.upstream_use.requests == 30
+    assert (trial.status, trial.figures.errors, trial.measured.connections_opened, trial.planned.link) == (
+        "done",
+        {},
+        opened,
+        LINK,
+    )
+    assert trial.figures.latency_seconds.p50 >= trips * RTT + 0.001
+    assert trial.figures.overhead_seconds.p50 == pytest.approx(trial.figures.latency_seconds.p50 - RTT - 0.001)
+    assert trial.servers.link.cpu_seconds > 0
+    assert trial.servers.upstream.requests == 30
 
 
 def test_a_link_counts_the_bytes_of_heads_and_uploads(local, tmp_path):
-    """Of 20 requests with 5 kB each, the link carried their bodies and heads, and the trial's share has them."""
     narrow = Link(0.0, 20e6)
     workload = Workload(requests=20, warmup=0, method="POST", path="/echo", body="x" * 5000, headers={"X": "y" * 300})
-    with LinkedTestbed(local, narrow, tmp_path / "narrow") as behind:
-        run_trial = TrialRunner(local, links={narrow: behind})
+    with LinkProcess(narrow, local.targets(), tmp_path / "narrow") as process:
+        run_trial = TrialRunner(local, links={narrow: LinkedTestbed(local, process)})
         trial = run_trial(planned("urllib3", link=narrow), workload, tmp_path, lambda _: None)
-    assert (trial.status, trial.errors) == ("done", {})
-    heads = trial.link_use.up_bytes - 20 * 5000
+    assert (trial.status, trial.figures.errors) == ("done", {})
+    heads = trial.servers.link.up_bytes - 20 * 5000
     assert 20 * 300 < heads < 20 * 1000
-    assert trial.busy["bandwidth"] == pytest.approx(8 * trial.link_use.up_bytes / 20e6 / trial.wall_seconds)
+    assert trial.verdict.shares.bandwidth == pytest.approx(
+        8 * trial.servers.link.up_bytes / 20e6 / trial.figures.wall_seconds
+    )
 
 
-def test_a_link_that_dies_ends_its_trial_with_the_cause_and_is_started_again(local, linked, tmp_path):
-    """The trial is lost, so that the run measures it once more; the next one finds the link at its port."""
+def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(local, linked, tmp_path):
     before = linked.base_url("aiohttp", "direct")
-    (process,) = [one for one in psutil.Process().children() if "clientlab.link" in one.cmdline()]
+    process = psutil.Process(linked.process.pid)
 
     def kill(finished: int | None) -> None:
         if (finished or 0) >= 3 and process.is_running():
@@ -94,22 +96,23 @@ def test_a_link_that_dies_ends_its_trial_with_the_cause_and_is_started_again(loc
     assert linked.base_url("aiohttp", "direct") == before
 
 
-def test_a_server_of_the_users_own_gets_its_own_name_through_the_link(tmp_path):
+def test_the_users_own_server_gets_its_own_name_through_the_link(tmp_path):
     with counting_server() as server:
         target = ExternalTarget(server.url)
-        with LinkedTestbed(target, LINK, tmp_path) as linked:
+        with LinkProcess(LINK, target.targets(), tmp_path) as process:
+            linked = LinkedTestbed(target, process)
             url = linked.base_url("any", "direct")
             assert url.startswith("http://127.0.0.1:")
             assert url != server.url
             workload = target.named_in(Workload(requests=3, warmup=0, concurrency=1))
             run_trial = TrialRunner(target, links={LINK: linked})
             trial = run_trial(planned("aiohttp@workers"), workload, tmp_path, lambda _: None)
-        assert (trial.status, trial.connections_opened, trial.upstream_use) == ("done", 1, None)
+        assert (trial.status, trial.measured.connections_opened, trial.servers.upstream) == ("done", 1, None)
         assert {seen.headers["host"] for seen in server.seen} == {f"127.0.0.1:{server.port}"}
     assert target.named_in(Workload(headers={"host": "shop"})).headers == {"host": "shop"}
 
 
-def test_with_tls_only_a_name_of_this_machine_leads_to_the_link():
+def test_with_tls_only_a_name_of_this_machine_can_be_linked():
     """Clients verify the certificate of the name that they connect to."""
     with counting_server() as server:
         target = ExternalTarget(server.url.replace("127.0.0.1", "localhost"))
@@ -119,23 +122,3 @@ def test_with_tls_only_a_name_of_this_machine_leads_to_the_link():
     target._peers = ["192.0.2.1"]
     with pytest.raises(FieldError, match="localhost"):
         target.check_link()
-
-
-def test_the_stack_has_the_link_of_its_environment_or_refuses_one():
-    """Clients call the link's container; counters are read from the servers themselves."""
-    environment = {"LINK_RTT": "35ms", "LINK_BANDWIDTH": "20mbit", "LINK_FLASK_ADDRESS": "127.0.0.1:7001"}
-    testbed = ComposeTestbed(environment)
-    ((link, linked),) = testbed.links().items()
-    assert link == Link(0.035, 2e7)
-    assert linked.base_url("flask", "direct") == "http://127.0.0.1:7001"
-    assert linked.address("flask", "proxy-tls") == PeerAddress(9443)
-    assert testbed.address("flask", "direct") == PeerAddress(8000)
-    check_link(environment, [link])
-    with pytest.raises(LabError, match="1 ms"):
-        check_link(environment, [Link(0.001)])
-    assert ComposeTestbed({"LINK_RTT": "", "LINK_BANDWIDTH": ""}).links() == {}
-    check_link({}, [])
-    with pytest.raises(LabError, match="20 ms"):
-        check_link({}, [LINK])
-    with pytest.raises(LabError, match="LINK_RTT=35"):
-        link_of_stack({"LINK_RTT": "35"})

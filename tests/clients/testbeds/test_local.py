@@ -1,4 +1,4 @@
-"""The home without containers: what it starts, and that it stops all of it, however it is left."""
+"""The local testbed: what it starts, and that it stops all of it in every case."""
 
 from __future__ import annotations
 
@@ -16,77 +16,72 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clientlab.errors import LabError, ServerLost
-from clientlab.measuring.connections import PeerAddress
-from clientlab.results.surroundings import cpu_usable
-from clientlab.testbeds import local
-from clientlab.testbeds.local import LocalTestbed, Ports
-from clientlab.testbeds.scrape import get
-from clientlab.testbeds.server_process import WorkerCounts
-from clientlab.upstreams import UPSTREAMS
+from clientlab.errors import IncompleteRun, LabError, ServerLost
+from clientlab.settings import UPSTREAMS
+from clientlab.testbeds.local import ROUTES, LocalTestbed, check_upstreams
+from clientlab.testbeds.servers import Endpoint, WorkerCounts, read_upstream
+from clientlab.trial.context import PeerAddress
+from clientlab.trial.usage import cpu_usable
 from clientlab.workload.workload import Workload
 from clients.measured import is_alive
 from running import caddy_path, eventually
 from signal_handlers import IN_A_TERMINAL, handling
 
-pytestmark = pytest.mark.real
-
 SMALL = WorkerCounts(flask=1, aiohttp=1, threads=4)
+real = pytest.mark.real
 
 
-def family(pid: int | None = None) -> list[psutil.Process]:
-    """All that a process (this one) has started, and what that has."""
+def descendants(pid: int | None = None) -> list[psutil.Process]:
+    """All processes that a process (by default this one) has started, directly or not."""
     return psutil.Process(pid).children(recursive=True)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _with_caddy():
-    """Most of these tests start the proxy."""
-    caddy_path()
+def why_lost(testbed) -> str:
+    """What `check` says about a lost server; empty if none is lost."""
+    try:
+        testbed.check()
+    except ServerLost as error:
+        return str(error)
+    return ""
 
 
 @pytest.fixture(scope="module")
 def testbed(tmp_path_factory):
     """Both upstreams and the proxy, on free ports."""
-    with LocalTestbed(("flask", "aiohttp"), local.ROUTES, tmp_path_factory.mktemp("logs"), SMALL) as running:
+    caddy_path()
+    with LocalTestbed(UPSTREAMS, ROUTES, tmp_path_factory.mktemp("logs"), SMALL) as running:
         yield running
 
 
-@pytest.mark.parametrize("route", local.ROUTES)
-def test_every_upstream_answers_on_every_route(route, testbed):
-    """At the URL and the port that the home tells; only the proxy says that it is one."""
-    for upstream in UPSTREAMS:
-        endpoint = testbed.endpoint(upstream, route)
-        secure = route == "proxy-tls"
-        assert testbed.base_url(upstream, route) == f"http{'s' * secure}://127.0.0.1:{endpoint.port}"
-        assert testbed.address(upstream, route) == PeerAddress(endpoint.port)
-        assert (testbed.ca_file(upstream, route) is not None) == secure
-        with contextlib.closing(endpoint.connect(timeout=60)) as connection:
+@real
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_upstream_answers_and_counts_requests_on_every_route(upstream, route, testbed):
+    endpoint = testbed.endpoint(upstream, route)
+    assert testbed.base_url(upstream, route) == endpoint.url
+    assert testbed.address(upstream, route) == PeerAddress(endpoint.port)
+    assert (testbed.ca_file(upstream, route) is not None) == (route == "proxy-tls")
+    assert testbed.trouble(upstream, route, Workload()) is None
+    before = testbed.reading(upstream, route)
+    with contextlib.closing(endpoint.connect(timeout=60)) as connection:
+        for _ in range(5):
             connection.request("GET", "/todos/7")
             response = connection.getresponse()
             assert (response.status, b'"id"' in response.read()) == (200, True)
             assert ("Caddy" in (response.headers.get("Via") or "")) == (route != "direct")
-        assert testbed.trouble(upstream, route, Workload()) is None
+    after = testbed.reading(upstream, route)
+    assert after.upstream.requests - before.upstream.requests == 5
+    assert (after.upstream.processes, after.upstream.cores) == (1, cpu_usable())
+    assert after.upstream.slots == (4 if upstream == "flask" else None)
+    assert after.upstream.held_seconds > before.upstream.held_seconds
+    assert (after.proxy is not None) == (route != "direct")
+    assert route == "direct" or after.proxy.held_seconds > before.proxy.held_seconds
+    assert route == "direct" or after.proxy.cores >= 1
 
 
-@pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_a_reading_counts_requests_over_either_route(upstream, testbed):
-    """The upstream's counters rise by what was sent; the proxy's are read only where it is in between."""
-    for route in local.ROUTES:
-        before = testbed.reading(upstream, route)
-        for _ in range(5):
-            assert get(testbed.endpoint(upstream, route), "/")[0] == 200
-        after = testbed.reading(upstream, route)
-        assert after.upstream.requests - before.upstream.requests == 5
-        assert (after.proxy is not None) == (route != "direct")
-        assert (after.upstream.processes, after.upstream.cores) == (1, cpu_usable())
-        assert after.upstream.slots == (4 if upstream == "flask" else None)
-        assert after.upstream.held_seconds > before.upstream.held_seconds
-        assert route == "direct" or after.proxy.held_seconds > before.proxy.held_seconds
-        assert route == "direct" or after.proxy.cores >= 1
-
-
-def test_the_ca_is_kept_in_a_private_folder_and_goes_with_the_proxy(tmp_path, monkeypatch):
+@real
+def test_the_ca_is_kept_in_a_private_folder_and_removed_with_the_proxy(tmp_path, monkeypatch):
+    caddy_path()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with LocalTestbed(["aiohttp"], ["proxy-tls"], tmp_path / "logs", SMALL) as testbed:
@@ -96,91 +91,112 @@ def test_the_ca_is_kept_in_a_private_folder_and_goes_with_the_proxy(tmp_path, mo
     assert [path.name for path in tmp_path.iterdir()] == ["logs"]
 
 
-@pytest.mark.parametrize(
-    ("program", "number"), [("gunicorn", signal.SIGKILL), ("gunicorn", signal.SIGSTOP), ("caddy", signal.SIGKILL)]
-)
-def test_a_server_that_has_ended_or_is_frozen_is_started_again_at_its_port(program, number, tmp_path):
-    """Before the next trial: with the same addresses, so that the proxy finds its upstream."""
-    before = family()
+@real
+@pytest.mark.parametrize(("program", "log"), [("gunicorn", "aiohttp"), ("caddy", "proxy")])
+def test_a_server_that_has_ended_is_restarted_at_its_port(program, log, tmp_path):
+    caddy_path()
+    before = descendants()
     with LocalTestbed(["aiohttp"], ["direct", "proxy"], tmp_path, SMALL) as testbed:
         places = [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")]
-        started = [one for one in family() if one not in before and one.ppid() == os.getpid()]
+        started = [one for one in descendants() if one not in before and one.ppid() == os.getpid()]
         (server,) = [one for one in started if program in " ".join(one.cmdline())]
-        server.send_signal(number)
-        eventually(lambda: lost(testbed), "the loss is seen")
-        if number == signal.SIGKILL:
-            assert re.search(rf"SIGKILL.*{'aiohttp' if program == 'gunicorn' else 'proxy'}\.log", lost(testbed))
+        server.kill()
+        eventually(lambda: why_lost(testbed), "the loss is noticed")
+        assert re.search(rf"SIGKILL.*{log}\.log", why_lost(testbed))
         if program == "caddy":
-            trouble = testbed.trouble("aiohttp", "proxy", Workload())
-            assert trouble.startswith(f"{places[1].url}/healthz ")
+            assert testbed.trouble("aiohttp", "proxy", Workload()).startswith(f"{places[1].url}/healthz ")
             assert testbed.trouble("aiohttp", "direct", Workload()) is None
         testbed.serve("aiohttp")
-        assert not lost(testbed)
+        assert not why_lost(testbed)
         assert [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")] == places
-        assert [get(place, "/")[0] for place in places] == [200, 200]
+        assert [place.get("/")[0] for place in places] == [200, 200]
 
 
-def lost(testbed) -> str:
-    """What its own check says of a server that is lost."""
-    try:
-        testbed.check()
-    except ServerLost as error:
-        return str(error)
-    return ""
-
-
-def test_a_server_that_does_not_start_is_told_with_its_last_words(tmp_path):
-    """Here because of a setting; what had started before it is stopped."""
-    before = family()
-    wrong = replace(SMALL, backlog=-1)
+@real
+def test_a_server_that_does_not_start_is_reported_with_its_last_words(tmp_path):
+    before = descendants()
     with pytest.raises(LabError, match=r"BACKLOG.*aiohttp\.log"):
-        LocalTestbed(["aiohttp"], ["direct"], tmp_path, wrong).__enter__()
-    assert family() == before
+        LocalTestbed(["aiohttp"], ["direct"], tmp_path, replace(SMALL, backlog=-1)).__enter__()
+    assert descendants() == before
 
 
+@real
 def test_settings_of_the_caller_do_not_reach_the_upstreams(tmp_path, monkeypatch):
-    """A delay in the user's shell would slow every run."""
     monkeypatch.setenv("MOCKUPSTREAM_DELAY", "5s")
     monkeypatch.setenv("GUNICORN_CMD_ARGS", "--nonsense")
     with LocalTestbed(["aiohttp"], ["direct"], tmp_path, SMALL) as testbed:
-        assert get(testbed.endpoint("aiohttp", "direct"), "/", timeout=4.0)[0] == 200
+        assert testbed.endpoint("aiohttp", "direct").get("/", timeout=4.0)[0] == 200
 
 
+@real
 @pytest.mark.parametrize(("port", "name"), [("flask", "flask"), ("proxy_aiohttp_tls", "proxy with TLS for aiohttp")])
 def test_a_port_that_is_taken_is_named_with_its_server(port, name, tmp_path):
-    before = family()
+    before = descendants()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         taken = listener.getsockname()[1]
         with pytest.raises(LabError, match=f"port {taken} for {name}:"):
-            LocalTestbed(["flask"], ["direct", "proxy"], tmp_path, SMALL, Ports(**{port: taken})).__enter__()
-    assert family() == before
+            LocalTestbed(["flask"], ["direct", "proxy"], tmp_path, SMALL, {port: taken}).__enter__()
+    assert descendants() == before
 
 
+@real
 def test_without_the_upstreams_the_lab_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gunicorn", None)
     with pytest.raises(LabError, match=r"gunicorn .*pip install clientlab"):
         LocalTestbed(["aiohttp"], ["direct"], tmp_path, SMALL).__enter__()
 
 
-def up() -> tuple[subprocess.Popen, list[psutil.Process], list[str]]:
-    """A lab process with both upstreams and the proxy, all that it started, and what it printed."""
-    free = [f"--{name.replace('_', '-')}-port=0" for name in Ports.__dataclass_fields__]
-    command = [sys.executable, "-m", "clientlab", "up", "-c", "4", *free]
-    lab = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    lines = [lab.stdout.readline().rstrip() for _ in range(len(UPSTREAMS) * len(local.ROUTES) + 2)]
-    return lab, family(lab.pid), lines
+@real
+def test_counters_that_cannot_be_read_end_the_run():
+    endpoint = Endpoint("127.0.0.1", 1)  # nothing listens at port 1
+    with pytest.raises(IncompleteRun, match=endpoint.url):
+        read_upstream(endpoint)
 
 
+@real
+def test_upstreams_with_settings_run_one_at_a_time_behind_the_proxy(tmp_path):
+    caddy_path()
+    special = {
+        "flask?workers=2&worker_class=sync": "gunicorn sync, 2 workers, a connection for each request",
+        "flask?server=development": "werkzeug's development server, a thread and a connection for each request",
+    }
+    with LocalTestbed(list(special), ["proxy"], tmp_path, SMALL) as testbed:
+        assert testbed.programs().items() >= special.items()
+        for upstream, workers in zip(special, (2, 1), strict=True):
+            testbed.serve(upstream)
+            before = testbed.reading(upstream, "proxy").upstream
+            assert before.processes == workers
+            assert testbed.endpoint(upstream, "proxy").get("/todos/1")[0] == 200
+            assert testbed.reading(upstream, "proxy").upstream.requests == before.requests + 1
+    logs = {"flask-server-development.log", "flask-workers-2-worker-class-sync.log"}
+    assert logs < {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_proxy_cannot_lead_to_two_upstreams_of_a_framework():
+    check_upstreams({("flask", "proxy"), ("flask?workers=2", "direct")})
+    with pytest.raises(LabError, match=r"flask\?workers=2"):
+        check_upstreams({("flask", "direct"), ("flask?workers=2", "proxy")})
+
+
+@real
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)])
 def test_no_process_outlives_the_lab(number, code):
+    caddy_path()
     if number == signal.SIGKILL and sys.platform != "linux":
-        pytest.skip("parent-death signals are Linux'")
+        pytest.skip("only Linux has parent-death signals")
+    names = (
+        "flask",
+        "aiohttp",
+        *(f"proxy-{one}" for one in ("flask", "aiohttp", "metrics", "flask-tls", "aiohttp-tls")),
+    )
+    command = [sys.executable, "-m", "clientlab", "up", "-c", "4", *(f"--{name}-port=0" for name in names)]
     with handling(IN_A_TERMINAL):
-        lab, started, printed = up()
+        lab = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        *sites, ca, logs = [lab.stdout.readline().rstrip() for _ in range(len(UPSTREAMS) * len(ROUTES) + 2)]
+        started = descendants(lab.pid)
     with lab:
-        *sites, ca, logs = printed
-        names = [tuple(line.split()[:2]) for line in sites]
-        assert names == [(upstream, route) for upstream in UPSTREAMS for route in local.ROUTES]
+        expected = [(upstream, route) for upstream in UPSTREAMS for route in ROUTES]
+        assert [tuple(line.split()[:2]) for line in sites] == expected
         assert Path(ca.removeprefix("CA of proxy-tls: ")).is_file()
         assert len(started) >= 5  # two gunicorns, their workers, Caddy
         lab.send_signal(number)
