@@ -1,4 +1,4 @@
-"""A headless Chromium for tests that open pages: Debian's own, driven by Playwright."""
+"""A headless Chromium for tests that open pages: the system's own, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optional_programs import leave_out
 
 @contextmanager
 def headless_chromium() -> Iterator[Browser]:
-    """The browser. Without one, the test is skipped, or fails in CI."""
+    """Run the browser. Without one, the test is skipped, or fails in CI."""
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
         leave_out("no Chromium on this machine, so no browser opened the page; apt-get install chromium")

@@ -1,4 +1,4 @@
-"""Two kinds of tests: pure ones, and `real` ones that start processes or servers. See scripts/test for how they run."""
+"""Pure tests, and `real` ones that start processes or servers. scripts/test explains how they run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ import pytest
 from signal_handlers import IN_A_TERMINAL, handling
 
 RERUNS = 2
-"""How often a failed `real` test is tried again, because machines are shared and noisy."""
+"""How often a failed `real` test is retried, because machines are shared and noisy."""
 MOST_RETRIED = 10
 """How many retried tests a run may have. More than that is a defect and not a noisy machine."""
 STARTS_SOMETHING = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.bind", "socket.connect"}
-"""Audit events that make a test `real`."""
-UNEASY_IMPORTS = ("trio", "urllib3", "urllib3_future")
-"""Libraries that bind a socket or start a program when they are imported, which no pure test should be blamed for."""
+"""Audit events that only `real` tests may cause."""
 
 
 class _Purity:
@@ -61,20 +59,20 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out `release` tests unless asked for, and let failed `real` tests be tried again."""
+    """Leave out `release` tests unless they are requested, and let failed `real` tests be retried."""
     if not config.getoption("all"):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("release")])
         items[:] = [item for item in items if not item.get_closest_marker("release")]
     for item in items:
         if item.get_closest_marker("real"):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS))
-    for library in UNEASY_IMPORTS:
+    # These libraries bind a socket or start a program when they are imported, for which no pure test is to blame.
+    for library in ("trio", "urllib3", "urllib3_future"):
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
-    # Some tests serve from a thread of this process. A full garbage collection over everything that was imported takes
-    # 70 ms, during which they answer nobody.
-    import hypothesis  # noqa: F401, PLC0415 - it looks for referrers of objects, and finds none that are frozen
-
+    # Some tests serve from a thread of this process. A full garbage collection of all imported modules takes 70 ms,
+    # during which they do not answer. hypothesis comes first: it looks for referrers, and finds no frozen objects.
+    importlib.import_module("hypothesis")
     gc.collect()
     gc.freeze()
 
@@ -96,10 +94,8 @@ def pytest_sessionfinish(session):
 
 def pytest_terminal_summary(terminalreporter, config):
     """List the retried tests, each with its first failure."""
-    failures = _first_failures(config)
-    if not failures:
-        return
-    terminalreporter.section(f"{len(failures)} retried tests; a run may have {MOST_RETRIED}")
+    if failures := _first_failures(config):
+        terminalreporter.section(f"{len(failures)} retried tests; a run may have {MOST_RETRIED}")
     for test, failure in failures.items():
         terminalreporter.write_line(f"RETRIED {test}")
         terminalreporter.write_line("\n".join(f"    {line}" for line in failure.splitlines()[-12:]))
@@ -107,6 +103,6 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture
 def terminal_signals():
-    """Ctrl-C as in a terminal. Tests that a background job or a CI runner starts may have to ignore it."""
+    """Handle signals as in a terminal: a background job or a CI runner may start the tests with Ctrl-C ignored."""
     with handling(IN_A_TERMINAL):
         yield

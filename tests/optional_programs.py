@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 
 REQUIRED = os.environ.get("CI") == "true"
-"""Whether all optional programs have to be there, so that a skipped test hides nothing."""
+"""Whether all optional programs must be there, so that no skipped test hides anything."""
 
 
 def leave_out(reason: str) -> NoReturn:

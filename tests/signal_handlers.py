@@ -1,4 +1,4 @@
-"""What this process does with signals. Those that it ignores are ignored by each process that it starts, too."""
+"""Signal handlers of this process. A signal that it ignores is also ignored by every process that it starts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ IN_A_TERMINAL = {
     signal.SIGQUIT: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-"""What Python does in a program that a terminal's shell starts."""
+"""The handlers of a Python program that is started in a terminal."""
 
 
 @contextmanager
 def handling(handlers: Mapping[signal.Signals, Any]) -> Iterator[None]:
-    """Handle these signals so, and as before in the end."""
+    """Set these handlers, and restore the previous ones at the end."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield

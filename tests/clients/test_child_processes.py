@@ -1,4 +1,4 @@
-"""Processes that the lab starts: how they end, and that none outlives it."""
+"""Processes that the lab starts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from clientlab import child_processes
+from clientlab.child_processes import MOST_OUTPUT, last_lines
 from clients.measured import is_alive
 from running import eventually
 
@@ -28,13 +29,13 @@ time.sleep(600)
 
 @pytest.fixture
 def log(tmp_path):
-    """Where a program's output goes."""
+    """The file for a program's output."""
     return tmp_path / "log"
 
 
 @pytest.fixture
 def start(log):
-    """Start a program, which is ended after the test."""
+    """Start a program that is killed after the test."""
     with contextlib.ExitStack() as stack:
 
         def begin(command, **environment):
@@ -45,8 +46,7 @@ def start(log):
         yield begin
 
 
-def test_a_program_gets_its_environment_and_its_output_goes_to_the_log(start, log):
-    """Both outputs, after what stood there; and nothing of the lab's own environment."""
+def test_a_program_gets_only_its_environment_and_appends_its_output_to_the_log(start, log):
     log.write_text("before\n")
     code = "import os, sys; print('problem', file=sys.stderr); print(os.environ['MINE'], 'HOME' in os.environ)"
     process = start([sys.executable, "-c", code], MINE="yes")
@@ -57,14 +57,14 @@ def test_a_program_gets_its_environment_and_its_output_goes_to_the_log(start, lo
 @pytest.mark.parametrize(
     ("command", "patience", "number"), [(SLEEPER, 20, signal.SIGTERM), (STUBBORN, 0.2, signal.SIGKILL)]
 )
-def test_stopping_asks_first_and_kills_what_does_not_listen(command, patience, number, start, log):
+def test_stopping_terminates_a_program_and_then_kills_it(command, patience, number, start, log):
     process = start(command)
     eventually(lambda: "up" in log.read_text(), "it runs")
     child_processes.stop(process, patience)
     assert process.returncode == -number
 
 
-def test_stopping_ends_what_a_program_has_started(start, log):
+def test_stopping_also_ends_the_children_of_a_program(start, log):
     process = start([sys.executable, "-c", START_A_CHILD])
     eventually(lambda: log.read_text().endswith("\n"), "the child's id")
     grandchild = psutil.Process(int(log.read_text()))
@@ -80,8 +80,8 @@ def test_stopping_ends_what_a_program_has_started(start, log):
         ("print('bye', flush=True); print(); import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL: bye"),
     ],
 )
-def test_how_a_program_ended_is_told_with_its_last_words(code, says, start, log):
-    assert child_processes.how_it_ended(start([sys.executable, "-c", code]), log) == says
+def test_an_end_is_described_with_the_last_line_of_the_log(code, says, start, log):
+    assert child_processes.describe_end(start([sys.executable, "-c", code]), log) == says
 
 
 INTERRUPTED_IN_A_FORK = """
@@ -102,10 +102,27 @@ except KeyboardInterrupt:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals are held back on Linux only")
 def test_a_signal_that_arrives_while_a_process_is_forked_is_not_lost():
-    """Python ignores what its handler raises in a hook of fork(): the run would go on after Ctrl-C."""
+    """Python ignores exceptions in a hook of fork(), so the run would continue after Ctrl-C."""
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_IN_A_FORK], capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "interrupted" in done.stdout
     assert "lost" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", ""),
+        (b"one\ntwo", "one\ntwo"),
+        (b"x" * MOST_OUTPUT + b"\nlast\n", "last\n"),
+        (b"first\n" + b"x" * (MOST_OUTPUT - 1) + b"\n", "x" * (MOST_OUTPUT - 1) + "\n"),
+        (b"x" * (MOST_OUTPUT + 1), ""),
+        (b"x" * MOST_OUTPUT + b"\xff", ""),
+    ],
+)
+def test_only_whole_lines_at_the_end_of_a_log_are_read(content, found, log):
+    """A line that began before could be half a secret."""
+    log.write_bytes(content)
+    assert last_lines(log) == found

@@ -1,8 +1,7 @@
-"""The current folder is not imported by any process that the lab starts: it may be the clone of a library."""
+"""No process of the lab imports modules from the current folder, which may be the clone of a library."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ from textwrap import dedent
 
 import pytest
 
-import clientlab
 from clientlab.results.store import Store
 from clients.current_folder import left, make
 
@@ -29,39 +27,21 @@ MINE = """
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with code of the names of libraries, a client of the user's own, and its neighbours."""
+    """A folder with a user's client and the modules that it imports."""
     (tmp_path / "mine.py").write_text(dedent(MINE))
     (tmp_path / "neighbour.py").write_text("here = True\n")
     (tmp_path / "later.py").write_text("here = True\n")
     return tmp_path
 
 
-def run(folder: Path, *words: str) -> None:
-    command = [PROGRAM, "run", *words, "-n", "4", "--rounds", "1"]
+@pytest.mark.real
+def test_a_run_imports_only_a_users_client_from_the_current_folder(folder):
+    """The folder also contains modules with the names of libraries."""
+    marks = make(folder)
+    words = "run -t mine.py:Mine -t requests@processes?start_method=spawn -c 2 -n 4 --rounds 1"
+    command = [PROGRAM, *words.split()]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.real
-def test_a_run_imports_nothing_of_the_current_folder(folder):
-    """Trial processes, pools and servers; a user's client imports its neighbours."""
-    marks = make(folder)
-    run(folder, "-t", "mine.py:Mine", "-t", "requests@processes?start_method=spawn", "-c", "2")
     assert left(marks) == {}
     trials = Store(folder / "results").read("last").trials
-    assert {(trial.status, sum(trial.errors.values())) for trial in trials} == {("done", 0)}
-
-
-def test_every_start_of_a_python_is_isolated():
-    """Each mention of the lab's own interpreter in the lab's code is known, and none starts a module without `-P`."""
-    root = Path(clientlab.__file__).parent
-    found = {
-        str(path.relative_to(root))
-        for path in root.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr == "executable" and ast.unparse(node.value) == "sys"
-    }
-    assert found == {
-        "measuring/trial_handle.py",  # adds -P
-        "running/environments.py",  # names the Python that uv is to take, and uv's own place
-    }
+    assert {(trial.status, trial.figures.failed) for trial in trials} == {("done", 0)}

@@ -1,4 +1,4 @@
-"""Kinds of error: tables, what exceptions wrap, and what no table knows."""
+"""Kinds of error."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ TABLE = (
 
 
 class LibraryError(Exception):
-    """What a library raises around what it met."""
+    """The exception with which a library wraps others."""
 
 
 def chained(outer: Exception, inner: Exception, *, explicit: bool) -> Exception:
-    """`outer` as if it were raised from `inner`, or while that was handled."""
+    """Return `outer` as if it were raised from `inner`, or while handling `inner`."""
     outer.__context__ = inner
     outer.__cause__ = inner if explicit else None
     return outer
 
 
 def around(inner: Exception) -> Exception:
-    """An exception that keeps another in an attribute, as urllib3's do."""
+    """Return an exception that stores another in an attribute, like urllib3's."""
     error = LibraryError("failed")
     error.reason = inner
     return error
@@ -47,7 +47,7 @@ def around(inner: Exception) -> Exception:
         (chained(LibraryError(), ConnectionResetError(), explicit=True), "reset"),
         (chained(LibraryError(), ConnectionResetError(), explicit=False), "reset"),
         (ExceptionGroup("both", [ValueError(), ConnectionResetError()]), "other:ExceptionGroup"),
-        # The table is read from the most telling row on, whichever link it fits.
+        # The first row wins, whichever exception of the chain it fits.
         (chained(ConnectionResetError(), ConnectionRefusedError(), explicit=True), "connect"),
         (ValueError("bug"), "other:ValueError"),
         (LibraryError("failed"), "other:LibraryError"),
@@ -55,8 +55,7 @@ def around(inner: Exception) -> Exception:
     ],
     ids=repr,
 )
-def test_the_kind_is_the_first_row_that_fits_the_error_or_what_it_wraps(error, kind):
-    """What no row knows keeps its type's name, so that a mistake never passes as the network's."""
+def test_the_kind_is_the_first_row_that_fits_the_error_or_a_wrapped_one(error, kind):
     assert kind_of(error, TABLE) == kind
 
 
@@ -71,7 +70,7 @@ def test_the_kind_is_the_first_row_that_fits_the_error_or_what_it_wraps(error, k
     ],
     ids=repr,
 )
-def test_a_handshake_that_the_peer_did_not_finish_is_told_from_later_faults(error, kind):
+def test_an_unfinished_handshake_differs_from_later_faults(error, kind):
     def do_handshake():
         raise error
 
@@ -86,6 +85,5 @@ def test_a_handshake_that_the_peer_did_not_finish_is_told_from_later_faults(erro
      (1000, "protocol")],
 )  # fmt: skip
 def test_a_status_is_an_error_from_400_on(status, kind):
-    """Redirects are answers, since nobody follows them."""
     assert status_kind(status) == kind
     assert kind is None or kind in KINDS

@@ -1,4 +1,4 @@
-"""Settings of a strategy, written behind its name: what the server sees of them."""
+"""Settings in the names of upstreams and strategies."""
 
 from __future__ import annotations
 
@@ -6,46 +6,55 @@ import pytest
 
 from clientlab.conformance.load import Gate
 from clientlab.conformance.server import counting_server, ok
+from clientlab.errors import LabError
+from clientlab.settings import find_upstream
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
-pytestmark = pytest.mark.real
 
-
-def seen_by_server(strategy: str, requests: int, concurrency: int, hold: float = 0.0, until: int = 1):
-    """The connections, and the most requests in flight, of one trial without warm-up and without errors.
-
-    The server holds each request for `hold` seconds, and the first ones `until` so many are in flight.
-    """
-    gate = Gate(until)
-    with counting_server(lambda _: gate.wait() or ok(), hold) as server:
-        workload = Workload(requests=requests, concurrency=concurrency, warmup=0)
-        measured = measure(strategy, workload, server.url)
-        assert measured.samples.errors == {}
-        assert measured.numbers == list(range(requests))
-        assert measured.outcome.connections_begun == server.connections
-        return server.connections, server.most_in_flight
-
-
-def test_a_client_told_to_keep_no_connection_opens_one_a_request():
-    assert seen_by_server("aiohttp?force_close=true", requests=5, concurrency=1)[0] == 5
+def test_the_settings_of_an_upstream_decide_how_it_is_served():
+    plain, special = find_upstream("flask"), find_upstream("flask?workers=4&threads=8")
+    assert (plain.special, plain.server, plain.workers, plain.threads) == (False, "gunicorn", None, None)
+    assert (special.framework, special.special, special.workers, special.threads) == ("flask", True, 4, 8)
+    assert find_upstream("aiohttp?server=development").development
 
 
 @pytest.mark.parametrize(
-    ("strategy", "most"),
+    ("name", "names"),
     [
-        ("requests-session@threads?pool=2&pool_block=true", 2),
-        ("requests-session@threads?max_workers=3", 3),
-        ("sync_multiprocess?processes=3", 3),
+        ("nginx", "flask, aiohttp"),
+        ("flask?worker=2", "worker"),
+        ("flask?workers=four", "workers=four"),
+        ("flask?threads=5000", "threads=5000"),
+        ("flask?worker_class=gevent", "worker_class=gevent"),
+        ("flask?server=development&workers=2", "workers"),
+        ("flask?", "flask"),
     ],
 )
-def test_a_limit_written_behind_the_name_holds(strategy, most):
-    assert seen_by_server(strategy, requests=24, concurrency=6, hold=0.01, until=most)[1] == most
+def test_an_unknown_upstream_or_setting_is_refused(name, names):
+    with pytest.raises(LabError, match=names):
+        find_upstream(name)
 
 
-def test_without_a_limit_from_the_lab_gather_sends_all_at_once():
-    assert seen_by_server("httpx-async@gather?library_defaults=true", requests=20, concurrency=4, until=20)[1] == 20
-
-
-def test_each_request_is_sent_once_on_another_event_loop():
-    seen_by_server("aiohttp@workers?loop=uvloop", requests=12, concurrency=4)
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("strategy", "requests", "concurrency", "connections", "in_flight"),
+    [
+        ("aiohttp?force_close=true", 5, 1, 5, 1),
+        ("requests-session@threads?pool=2&pool_block=true", 24, 6, None, 2),
+        ("requests-session@threads?max_workers=3", 24, 6, None, 3),
+        ("sync_multiprocess?processes=3", 24, 6, None, 3),
+        ("httpx-async@gather?library_defaults=true", 20, 4, None, 20),  # the lab does not limit gather
+        ("aiohttp@workers?loop=uvloop", 12, 4, None, 4),
+    ],
+)
+def test_a_server_sees_the_settings_of_a_strategy(strategy, requests, concurrency, connections, in_flight):
+    """The server holds the first requests until `in_flight` of them have arrived."""
+    gate = Gate(in_flight)
+    with counting_server(lambda _: gate.wait() or ok(), 0.01) as server:
+        measured = measure(strategy, Workload(requests=requests, concurrency=concurrency, warmup=0), server.url)
+        assert measured.samples.errors == {}
+        assert measured.numbers == list(range(requests))
+        assert measured.outcome.connections_begun == server.connections
+        assert server.connections == (connections or server.connections)
+        assert server.most_in_flight == in_flight

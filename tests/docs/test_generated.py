@@ -10,7 +10,7 @@ import urllib3  # noqa: F401 - binds a socket as it is imported, which a pure te
 from clientlab.results.store import read_run
 from clients.documents import a_run, a_trial
 from findings import __main__ as program
-from generate.blocks import COLUMNS, ROOT, BlockError, output, refreshed, stale
+from generate.__main__ import COLUMNS, ROOT, BlockError, find_stale_pages, refresh, run_command
 
 PAGE = """# Title
 
@@ -24,18 +24,18 @@ end
 
 def test_the_blocks_of_the_documentation_are_current():
     """Run scripts/generate after a change; nobody edits a block."""
-    assert [str(path.relative_to(ROOT)) for path in stale()] == []
+    assert [str(path.relative_to(ROOT)) for path in find_stale_pages()] == []
 
 
 def test_a_block_is_replaced_and_all_else_is_kept():
-    text = refreshed(PAGE)
+    text = refresh(PAGE)
     assert text.startswith("# Title\n\n<!-- $ clientlab list executors --markdown -->\n\n| name |")
     assert text.endswith("|\n\n<!-- end -->\n\nend\n")
-    assert refreshed(text) == text
+    assert refresh(text) == text
 
 
 def test_output_without_markdown_is_fenced_and_has_a_fixed_width():
-    first, *lines, last = output("clientlab report findings/shown/demo.json.gz").splitlines()
+    first, *lines, last = run_command("clientlab report findings/shown/demo.json.gz").splitlines()
     assert (first, last) == ("```text", "```")
     assert 80 < max(map(len, lines)) <= COLUMNS
     assert not [line for line in lines if "\x1b" in line or line != line.rstrip()]
@@ -43,7 +43,7 @@ def test_output_without_markdown_is_fenced_and_has_a_fixed_width():
 
 def test_a_block_of_claims_ends_with_their_table():
     """The tables of the arms are left out."""
-    lines = output("clientlab report findings/runs/keepalive.json.gz --markdown | claims").splitlines()
+    lines = run_command("clientlab report findings/runs/keepalive.json.gz --markdown | claims").splitlines()
     assert [line for line in lines if line.startswith("| verdict |")]
     assert lines[-1].startswith("| ✓ supported |")
 
@@ -60,7 +60,7 @@ def test_a_block_of_claims_ends_with_their_table():
 )
 def test_a_wrong_block_is_refused(text):
     with pytest.raises(BlockError):
-        refreshed(text)
+        refresh(text)
 
 
 def test_a_stored_run_is_read_as_it_was(tmp_path, monkeypatch):
@@ -72,5 +72,9 @@ def test_a_stored_run_is_read_as_it_was(tmp_path, monkeypatch):
     assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
     assert json.loads(read_run(tmp_path / "one.json.gz").model_dump_json()) == json.loads(run.model_dump_json())
     monkeypatch.setattr(program, "MOST_TRIALS", 1)
-    program.store(tmp_path / "run.json", tmp_path / "two.json.gz")
-    assert [trial.histogram for trial in read_run(tmp_path / "two.json.gz").trials] == [None, None]
+    program.store(tmp_path / "run.json", tmp_path / "two.json.gz", "clientlab run it")
+    found = read_run(tmp_path / "two.json.gz")
+    assert ([trial.figures.histogram for trial in found.trials], found.experiment.command) == (
+        [None, None],
+        "clientlab run it",
+    )

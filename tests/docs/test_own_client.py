@@ -24,5 +24,7 @@ def test_it_is_measured_beside_a_listed_one(tmp_path, monkeypatch):
     with counting_server() as server:
         assert run_command_line(["run", *asked, "-n", "20", "-c", "3", "--rounds", "1", "--url", server.url]) == 0
     run = Store(Path("results")).read("last")
-    assert {trial.strategy: (trial.requests, trial.errors) for trial in run.trials} == dict.fromkeys(names, (20, {}))
+    assert {
+        trial.planned.strategy: (trial.figures.requests, trial.figures.errors) for trial in run.trials
+    } == dict.fromkeys(names, (20, {}))
     assert run.surroundings.libraries[str(Path("client.py").resolve())].startswith("sha256:")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -13,14 +14,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from clientlab import strategies
-from clientlab.analysis.histogram import Floats
 from clientlab.errors import DROPPED, ERROR_OTHER
-from clientlab.measuring.outcome import Outcome
-from clientlab.measuring.usage import footprint
-from clientlab.results import labels
-from clientlab.results.trial import PlannedTrial, Trial
-from clientlab.samples.log import ERROR_CODES, process_notes
-from clientlab.samples.log_reader import Flags, Integers, LogFollower, Records
+from clientlab.results.plan import Arm
+from clientlab.statistics.histogram import Floats
+from clientlab.trial.result import Outcome, PlannedTrial
+from clientlab.trial.sample_log import ERROR_CODES, process_notes
+from clientlab.trial.samples import Flags, LogFollower
+from clientlab.trial.usage import read_footprint
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload, delay_of
 
@@ -31,14 +31,24 @@ BUCKETS = (
 """Upper bounds of the histograms' buckets, in seconds."""
 
 _KIND_OF = {0: "ok", **{code: kind for kind, code in ERROR_CODES.items()}}
+ARM_LABELS = ("run", "experiment", "arm", "legend", "strategy", "workload", "upstream", "route", "link")
+"""Labels of an arm, equal for live trials and for finished runs."""
 
-_MEMORY_PAUSE = 1000
-"""Reading the memory, which holds up the processes, may take 1/1000 of the time."""
+
+def arm_labels(run: str, experiment: str, name: str, its: Arm | PlannedTrial) -> list[str]:
+    """Return the values of `ARM_LABELS` for an arm. Without a link, that label is empty.
+
+    The legend is the arm's name, followed by its strategy unless the name begins with the strategy. So dashboards can
+    give each strategy one colour, whatever an experiment calls its arms.
+    """
+    strategy = its.strategy.partition("?")[0]
+    named_by_strategy = rf"{re.escape(strategy)}(\?.*)?( \(.*\))?(\[.*\])?( in [\w.-]+)?"
+    legend = name if re.fullmatch(named_by_strategy, name) else f"{name} · {strategy}"
+    link = "" if its.link is None else str(its.link)
+    return [run, experiment, name, legend, its.strategy, its.workload, its.upstream, its.route, link]
 
 
 class _Histogram:
-    """Counts of times in buckets, and their sum."""
-
     def __init__(self) -> None:
         self._counts = np.zeros(len(BUCKETS) + 1, np.int64)
         self._sum = 0.0
@@ -50,7 +60,7 @@ class _Histogram:
         self._sum += float(seconds.sum())
 
     def metric(self, name: str, text: str, values: list[str]) -> Metric:
-        family = HistogramMetricFamily(name, text, labels=labels.ARM)
+        family = HistogramMetricFamily(name, text, labels=ARM_LABELS)
         below = np.cumsum(self._counts).tolist()
         family.add_metric(values, list(zip([*map(str, BUCKETS), "+Inf"], below, strict=True)), self._sum)
         return family
@@ -60,9 +70,9 @@ class TrialMetrics(Collector):
     """The metrics of one trial. A scrape reads what is new in the log, and wakes nothing in the measured processes."""
 
     def __init__(self, run: str, experiment: str, planned: PlannedTrial, workload: Workload, folder: Path) -> None:
-        """`planned`, `workload`: those of a shard have its own share."""
-        self._labels = labels.of_arm(run, experiment, planned.arm, planned)
-        self._planned_trial, self._workload, self._folder = planned, workload, folder
+        """`planned`, `workload`: for a shard, its own share."""
+        self._labels = arm_labels(run, experiment, planned.arm, planned)
+        self._trial, self._workload, self._folder = planned, workload, folder
         self._delay_of, self._schedule = delay_of(workload), arrivals_of(workload)
         self._hides_connections = strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
         self._log = LogFollower(folder)
@@ -70,89 +80,71 @@ class TrialMetrics(Collector):
         self._outcomes = dict.fromkeys(("ok",) if self._schedule is None else ("ok", DROPPED), 0)
         self._latency, self._lateness = _Histogram(), _Histogram()
         self._planned = self._backlog = 0
-        self._delayed = self._in_flight = 0.0
-        self._cpu = self._cpu_before = 0.0
+        self._delayed = self._in_flight = self._cpu = self._cpu_before = 0.0
         self._connections = self._connections_before = 0
         self._memory: int | None = None
         self._next_memory = 0.0
-        self._shown: dict[str, float] = {}  # counters as they were scraped last
+        self._shown: dict[str, float] = {}  # counters as the last scrape saw them
         self._started: float | None = None
         self._agreed: float | None = None
         self._ended: float | None = None
         self._looked = time.monotonic()
 
     def started(self, at: float | None = None, agreed: float | None = None) -> None:
-        """Start counting: the measured part begins now, or at the moment `at`.
+        """Start counting: the measured part begins now, or at the Unix time `at`.
 
         `agreed`: the same moment by the lab's clock, which is equal for all shards of the trial.
         """
         with self._lock:
-            self._cpu_before, self._connections_before = self._read_cpu(), self._count_connections()
+            self._cpu_before = self._read_cpu()
+            self._connections_before = sum(note.opened for note in process_notes(self._folder))
             self._started, self._looked = time.time() if at is None else at, time.monotonic()
             self._agreed = self._started if agreed is None else agreed
 
     def ended(self) -> None:
         """Read the last values: the measured part is over, and its processes are still there."""
         with self._lock:
-            self._end()
-
-    def settle(self, measured: Trial | Outcome | None) -> None:
-        """Show the trial's own figures instead of those seen from outside; None for a trial that was given up."""
-        with self._lock:
-            self._end()
-            if measured is not None:
-                self._cpu = self._cpu if measured.cpu_seconds is None else measured.cpu_seconds
-                opened = measured.connections_opened
-                self._connections = self._connections if opened is None else opened
-                self._memory = self._memory if measured.peak_pss_bytes is None else measured.peak_pss_bytes
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield all metrics as they are now."""
-        with self._lock:
             if self._started is not None and self._ended is None:
                 self._look()
-            families = [*self._requests(), *self._processes_and_trial()]
-            families += self._open_load() if self._schedule is not None else []
-        yield from families
+            self._ended = self._ended or time.time()
+            self._in_flight, self._backlog = 0.0, 0
 
-    def _end(self) -> None:
-        if self._started is not None and self._ended is None:
-            self._look()
-        self._ended = self._ended or time.time()
-        self._in_flight, self._backlog = 0.0, 0
+    def settle(self, measured: Outcome | None) -> None:
+        """Show the trial's own figures instead of those seen from outside. None: the trial did not end."""
+        self.ended()
+        if measured is not None:
+            with self._lock:
+                self._cpu = measured.cpu_seconds
+                opened, peak = measured.connections_opened, measured.peak_pss_bytes
+                self._connections = self._connections if opened is None else opened
+                self._memory = self._memory if peak is None else peak
 
     def _look(self) -> None:
+        """Count the requests that ended since the last look, and read what the processes used so far."""
         (records, numbers), now = self._log.new_records(), time.monotonic()
-        self._count(records, numbers)
-        # Little's law: in flight = arrivals per second x mean seconds, of the requests that ended since the last look.
-        elapsed = max(now - self._looked, 1e-6)
-        most_in_flight = self._planned_trial.concurrency
-        self._in_flight = min(most_in_flight, float(records["seconds"].sum()) / elapsed)
-        self._looked = now
-        if self._schedule is not None and self._log.schedule_began:
-            self._planned = self._schedule.due(now - self._log.schedule_began)
-            self._backlog = max(0, self._planned - sum(self._outcomes.values()) - most_in_flight)
-        self._cpu = max(self._cpu, self._read_cpu() - self._cpu_before)
-        self._connections = max(0, self._count_connections() - self._connections_before)
-
-    def _count(self, records: Records, numbers: Integers) -> None:
+        seconds: Floats = records["seconds"]
         codes, counts = np.unique(records["error"], return_counts=True)
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             kind = _KIND_OF.get(code, ERROR_OTHER)
             self._outcomes[kind] = self._outcomes.get(kind, 0) + count
-        seconds: Floats = records["seconds"]
-        if self._schedule is not None and self._log.schedule_began:
+        # By Little's law, arrivals per second x mean seconds are in flight.
+        most_in_flight, elapsed = self._trial.concurrency, max(now - self._looked, 1e-6)
+        self._in_flight = min(most_in_flight, float(seconds.sum()) / elapsed)
+        self._looked = now
+        if self._schedule is not None and (began := self._log.schedule_began):
             starts = np.fromiter(map(self._schedule.start_of, numbers.tolist()), np.float64, len(numbers))
-            late = records["start"] - self._log.schedule_began - starts
+            late = records["start"] - began - starts
             self._lateness.add(late, records["error"] != ERROR_CODES[DROPPED])
             seconds = seconds + late
-        # A failed request was not answered: it ranks after every successful one, as in the quantiles of the run file.
+            self._planned = self._schedule.due(now - began)
+            self._backlog = max(0, self._planned - sum(self._outcomes.values()) - most_in_flight)
+        # A failed request has no answer: it ranks after every successful one, as in the quantiles of the run file.
         self._latency.add(seconds, records["error"] == 0)
         if self._delay_of is not None:
             self._delayed += sum(map(self._delay_of, numbers.tolist()))
-
-    def _count_connections(self) -> int:
-        return sum(note.opened for note in process_notes(self._folder))
+        self._cpu = max(self._cpu, self._read_cpu() - self._cpu_before)
+        opened = sum(note.opened for note in process_notes(self._folder))
+        self._connections = max(0, opened - self._connections_before)
 
     def _read_cpu(self) -> float:
         """Return the CPU seconds of the trial's processes so far, in steps of 10 ms, and read their memory."""
@@ -164,14 +156,22 @@ class TrialMetrics(Collector):
                 continue  # it has just ended: its parent's times include it
             pids.append(process.pid)
         if (began := time.monotonic()) >= self._next_memory:
-            found = footprint(pids)
+            found = read_footprint(pids)
             self._memory = self._memory if found is None else found.now
-            self._next_memory = time.monotonic() + _MEMORY_PAUSE * (time.monotonic() - began)
+            # Reading the memory holds up the processes, so it may take 1/1000 of the time.
+            self._next_memory = time.monotonic() + 1000 * (time.monotonic() - began)
         return seconds
 
-    def _requests(self) -> Iterator[Metric]:
+    def collect(self) -> list[Metric]:
+        """Return all metrics as they are now."""
+        with self._lock:
+            if self._started is not None and self._ended is None:
+                self._look()
+            return list(self._families())
+
+    def _families(self) -> Iterator[Metric]:
         text = 'Requests finished, by outcome: "ok" or the kind of error.'
-        requests = CounterMetricFamily("clientlab_requests", text, labels=[*labels.ARM, "outcome"])
+        requests = CounterMetricFamily("clientlab_requests", text, labels=[*ARM_LABELS, "outcome"])
         for outcome, count in self._outcomes.items():
             requests.add_metric([*self._labels, outcome], count)
         yield requests
@@ -181,17 +181,13 @@ class TrialMetrics(Collector):
             yield self._counter("clientlab_delay_seconds", "Delay asked of the upstream, all requests.", self._delayed)
         text = "By Little's law over the requests that ended since the last scrape."
         yield self._gauge("clientlab_requests_in_flight", text, self._in_flight)
-
-    def _open_load(self) -> Iterator[Metric]:
-        text = "Open load: requests whose planned start is past."
-        yield self._counter("clientlab_planned_requests", text, self._planned)
-        text = "Open load: time from the planned to the real start. Dropped requests count only in +Inf."
-        yield self._lateness.metric("clientlab_lateness_seconds", text, self._labels)
-        text = "Open load: requests that are due and have not ended, beyond those that may be in flight."
-        yield self._gauge("clientlab_backlog_requests", text, self._backlog)
-
-    def _processes_and_trial(self) -> Iterator[Metric]:
-        until = time.time() if self._ended is None else self._ended
+        if self._schedule is not None:
+            yield self._counter("clientlab_planned_requests", "Open load: requests that were due.", self._planned)
+            text = "Open load: time from the planned to the real start. Dropped requests count only in +Inf."
+            yield self._lateness.metric("clientlab_lateness_seconds", text, self._labels)
+            text = "Open load: requests that are due and have not ended, beyond those that may be in flight."
+            yield self._gauge("clientlab_backlog_requests", text, self._backlog)
+        until = self._ended or time.time()
         measured = 0.0 if self._started is None else max(0.0, until - self._started)
         text = "Measured time: requests over it are the throughput. Each of n shards has 1/n of it."
         yield self._counter("clientlab_measured_seconds", text, measured / self._workload.shards)
@@ -201,9 +197,10 @@ class TrialMetrics(Collector):
         text = "Memory of the trial's processes, shared pages in proportion (PSS); after the trial, its peak."
         yield self._gauge("clientlab_memory_bytes", text, self._memory)
         text = "1 while the trial is measured."
-        running = GaugeMetricFamily("clientlab_trial_running", text, labels=[*labels.ARM, "round"])
-        is_running = self._started is not None and self._ended is None
-        running.add_metric([*self._labels, str(self._planned_trial.round)], int(is_running))
+        running = GaugeMetricFamily("clientlab_trial_running", text, labels=[*ARM_LABELS, "round"])
+        running.add_metric(
+            [*self._labels, str(self._trial.round)], int(self._started is not None and self._ended is None)
+        )
         yield running
         for name, at in (("started", self._agreed), ("ended", self._ended)):
             if at is not None:
@@ -211,27 +208,13 @@ class TrialMetrics(Collector):
 
     def _counter(self, name: str, text: str, value: float) -> Metric:
         # A value seen from outside may exceed the trial's own figure, but rate() takes a fall for a new process.
-        self._shown[name] = max(self._shown.get(name, value), value)
-        family = CounterMetricFamily(name, text, labels=labels.ARM)
-        family.add_metric(self._labels, self._shown[name])
+        self._shown[name] = value = max(self._shown.get(name, value), value)
+        family = CounterMetricFamily(name, text, labels=ARM_LABELS)
+        family.add_metric(self._labels, value)
         return family
 
     def _gauge(self, name: str, text: str, value: float | None) -> Metric:
-        family = GaugeMetricFamily(name, text, labels=labels.ARM)
+        family = GaugeMetricFamily(name, text, labels=ARM_LABELS)
         if value is not None:
             family.add_metric(self._labels, value)
         return family
-
-
-class LiveMetrics(Collector):
-    """The metrics of the trial that this worker measures or, between two trials, of the one before."""
-
-    shown: TrialMetrics | None = None
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now."""
-        if self.shown is not None:
-            yield from self.shown.collect()
-
-
-LIVE = LiveMetrics()

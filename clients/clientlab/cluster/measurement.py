@@ -1,4 +1,4 @@
-"""Measuring the trials of a run on a Dask cluster: each trial is one task, a divided trial one task per shard."""
+"""Measuring the trials of a run on a Dask cluster: each trial is one task, and a divided trial one task per shard."""
 
 from __future__ import annotations
 
@@ -7,57 +7,28 @@ import queue
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clientlab.cluster import trials
-from clientlab.cluster.trials import Worker
-from clientlab.cluster.workers import DaskCluster
+from clientlab.cluster.preload import measure_trial, send_start
+from clientlab.cluster.workers import DaskCluster, Worker
 from clientlab.errors import IncompleteRun
 from clientlab.results.document import Run
-from clientlab.results.target import Target
-from clientlab.results.trial import PlannedTrial, Trial, utc_now
+from clientlab.results.plan import Target
 from clientlab.running.execute import Progressed, TrialInterrupted, TrialLost
-from clientlab.running.shard_report import ShardReport, machine_id, merged_trial
-from clientlab.running.trial_result import Begun
-from clientlab.running.trial_watch import deadline_of
-from clientlab.workload.shard_workload import READY_SECONDS
-from clientlab.workload.workload import Workload
+from clientlab.running.trial_watch import compute_deadline
+from clientlab.trial.finish import Begun
+from clientlab.trial.result import PlannedTrial, Trial, utc_now
+from clientlab.trial.shards import ShardReport, machine_id, merge_shards
+from clientlab.workload.workload import READY_SECONDS, Workload
 
 if TYPE_CHECKING:
     from distributed import Future
 
-_LOOK_SECONDS = 1.0
-_STOP_SECONDS = 10.0
+_LOOK_SECONDS, _STOP_SECONDS = 1.0, 10.0
 _START_AFTER, _START_AFTER_PER_SHARD = 0.5, 0.03
-"""Seconds from the moment when the last shard is ready to the agreed start. Meanwhile, each learns of it and reads
-the counters of the servers. With 0.6 s in all, 64 shards on two cores began up to 4.6 s apart; with 2.4 s, 29 ms."""
-
-
-@dataclass
-class _Tasks:
-    """The tasks of one trial, one per worker. `finished`: requests so far, by shard; `ready`: shards that are ready."""
-
-    key: str
-    workers: Sequence[Worker]
-    futures: Sequence[Future[Any]]
-    finished: dict[int, int] = field(default_factory=dict)
-    ready: set[int] = field(default_factory=set)
-    first_ready: float | None = None
-    begun: bool = False
-
-    def results(self) -> list[Trial | ShardReport]:
-        """Return the results of the tasks that are done. Raise IncompleteRun if the scheduler has lost them."""
-        try:
-            return [future.result() for future in self.futures if future.done()]
-        except CancelledError as error:
-            raise IncompleteRun("the scheduler is gone") from error
-
-    def trial(self) -> Trial | None:
-        """Return the trial if it is done: the whole one, or one that failed because of a shard."""
-        return next((one for one in self.results() if isinstance(one, Trial)), None)
+"""Seconds from the moment when the last shard is ready to the agreed start. Meanwhile, each shard learns of it and
+reads the servers' counters. With 0.6 s in all, 64 shards on two cores began up to 4.6 s apart; with 2.4 s, 29 ms."""
 
 
 class ClusterMeasurement:
@@ -73,97 +44,99 @@ class ClusterMeasurement:
     def __call__(self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Progressed) -> Trial:  # noqa: ARG002 - of this machine
         """Measure a trial. Raise TrialLost if a worker is gone, and IncompleteRun if the scheduler is.
 
-        After an interrupt, the workers end the trial, and TrialInterrupted is raised with what it had measured.
+        After an interrupt, the workers stop the trial, and TrialInterrupted is raised with what it had measured.
         """
-        workers = self._cluster.workers_for(planned.strategy, workload.shards)
+        workers = self._cluster.find_workers(planned.strategy, workload.shards)
         if len(workers) < workload.shards:
             raise TrialLost(f"{len(workers)} of {workload.shards} workers for {planned.strategy!r} are left")
-        started = utc_now()
-        with self._submitted(planned, workload, workers) as tasks:
-            try:
-                self._wait(tasks, progressed)
-            except KeyboardInterrupt as interrupt:
-                self._stop(tasks)
-                found = [future.result() for future in tasks.futures if future.status == "finished"]
-                trial = next((one for one in found if isinstance(one, Trial)), None)
-                lost = Trial.of(planned, status="lost", reason="interrupted", started=started)
-                raise TrialInterrupted(trial or lost) from interrupt
-            except TrialLost:
-                self._stop(tasks)
-                raise
-            if (trial := tasks.trial()) is None:
-                begun = Begun(planned, workload, started, deadline_of(workload, planned.concurrency, planned.link))
-                return merged_trial(begun, [one for one in tasks.results() if isinstance(one, ShardReport)])
-        # The clock of another machine may be wrong, and the lab plans by this time.
-        return trial if workers[0].machine == machine_id() else trial.model_copy(update={"started": started})
-
-    @contextmanager
-    def _submitted(self, planned: PlannedTrial, workload: Workload, workers: Sequence[Worker]) -> Iterator[_Tasks]:
-        key = f"{self._run}/{planned.order}"
-        futures = []
-        for place, worker in enumerate(workers):
-            shard = None if len(workers) == 1 else place
-            assignment = trials.Assignment(self._run, key, self._experiment, planned, workload, self._target, shard)
-            where = {"workers": [worker.address], "allow_other_workers": False}
-            future = self._cluster.client.submit(trials.measure, assignment, key=f"{key}/{place}", pure=False, **where)
-            future.add_done_callback(lambda _: self._events.put({}))
-            futures.append(future)
+        started, key = utc_now(), f"{self._run}/{planned.order}"
+        futures: list[Future[Any]] = []
         try:
-            yield _Tasks(key, workers, futures)
+            for place, worker in enumerate(workers):
+                shard = None if len(workers) == 1 else place
+                task = (measure_trial, self._run, self._experiment, key, planned, workload, self._target, shard)
+                where: dict[str, Any] = {"workers": [worker.address], "allow_other_workers": False}
+                futures.append(self._cluster.client.submit(*task, key=f"{key}/{place}", pure=False, **where))
+                futures[-1].add_done_callback(lambda _: self._events.put({}))
+            result = self._wait(key, workers, futures, progressed)
+        except KeyboardInterrupt as interrupt:
+            self._stop(key, workers, futures)
+            done = [future.result() for future in futures if future.status == "finished"]
+            lost = Trial(planned=planned, status="lost", reason="interrupted", started=started)
+            raise TrialInterrupted(next((one for one in done if isinstance(one, Trial)), lost)) from interrupt
+        except CancelledError as error:
+            raise IncompleteRun("the scheduler is gone") from error
         finally:
+            self._stop(key, workers, futures)
             for future in futures:
                 future.release()
+        if isinstance(result, Trial):
+            # The clock of another machine may be wrong, and the lab plans by this time.
+            return result if workers[0].machine == machine_id() else result.model_copy(update={"started": started})
+        begun = Begun(planned, workload, started, compute_deadline(workload, planned.concurrency, planned.link))
+        return merge_shards(begun, result)
 
-    def _wait(self, tasks: _Tasks, progressed: Progressed) -> None:
-        """Wait until all tasks are done, or a shard has failed. Raise TrialLost if a worker is gone."""
+    def _wait(
+        self, key: str, workers: Sequence[Worker], futures: Sequence[Future[Any]], progressed: Progressed
+    ) -> Trial | list[ShardReport]:
+        """Let all shards start together, and return their reports, or the trial if it is whole or a shard failed.
+
+        Raise TrialLost if a worker is gone, or if a shard is not ready in time.
+        """
+        finished: dict[int, int] = {}  # shard to its requests so far
+        ready: set[int] = set()
+        results: dict[int, Trial | ShardReport] = {}
+        first_ready, begun = 0.0, False
+        for event in self._follow(key, workers):
+            if event.get("ready"):
+                first_ready = first_ready or time.monotonic()
+                ready.add(event["shard"])
+            elif event.get("finished") is not None:
+                finished[event["shard"] or 0] = event["finished"]
+            progressed(sum(finished.values()) if finished else None)
+            if ready and not begun:
+                if begun := len(ready) == len(workers):
+                    self._start_together(key, workers)
+                elif time.monotonic() - first_ready > READY_SECONDS:
+                    count = f"{len(ready)} of {len(workers)} shards"
+                    raise TrialLost(f"{count} were ready {READY_SECONDS:g} s after the first")
+            for place in [place for place, future in enumerate(futures) if place not in results and future.done()]:
+                results[place] = futures[place].result()
+            if (trial := next((one for one in results.values() if isinstance(one, Trial)), None)) is not None:
+                return trial
+            if len(results) == len(futures):
+                break
+        return [one for one in results.values() if isinstance(one, ShardReport)]
+
+    def _follow(self, key: str, workers: Sequence[Worker]) -> Iterator[dict[str, Any]]:
+        """Yield the events of a trial, and an empty one at least once a second. Raise TrialLost if a worker is gone."""
         looked = time.monotonic()
-        while not all(future.done() for future in tasks.futures):
-            self._take_events(tasks, progressed)
-            if not tasks.begun and tasks.first_ready is not None:
-                self._begin_when_ready(tasks, tasks.first_ready)
-            if len(tasks.workers) > 1 and tasks.trial() is not None:  # a shard failed
-                self._stop(tasks)
-                return
+        while True:
+            event: dict[str, Any] = {}
+            with contextlib.suppress(queue.Empty):
+                event = self._events.get(timeout=_LOOK_SECONDS)
+            yield event if event.get("key") == key else {}
             if time.monotonic() - looked > _LOOK_SECONDS:
-                looked = time.monotonic()
-                present = self._cluster.addresses()
-                if gone := [worker for worker in tasks.workers if worker.address not in present]:
+                looked, present = time.monotonic(), self._cluster.read_addresses()
+                if gone := [worker for worker in workers if worker.address not in present]:
                     raise TrialLost(f"worker {gone[0].address} on {gone[0].host} is gone")
 
-    def _take_events(self, tasks: _Tasks, progressed: Progressed) -> None:
-        """Take the events that have arrived; wait for the first."""
-        with contextlib.suppress(queue.Empty):
-            event = self._events.get(timeout=_LOOK_SECONDS)
-            while True:
-                if event.get("key") == tasks.key:
-                    if event.get("ready"):
-                        tasks.ready.add(event["shard"])
-                        tasks.first_ready = tasks.first_ready or time.monotonic()
-                    elif event["finished"] is not None:
-                        tasks.finished[event["shard"] or 0] = event["finished"]
-                    progressed(sum(tasks.finished.values()) if tasks.finished else None)
-                event = self._events.get_nowait()
+    def _start_together(self, key: str, workers: Sequence[Worker]) -> None:
+        """Agree with all shards on a start, which each worker gets with the offset of its clock."""
+        offsets = [self._cluster.measure_offset(worker) for worker in workers]
+        start = time.time() + _START_AFTER + _START_AFTER_PER_SHARD * len(workers)
+        for offset in dict.fromkeys(offsets):
+            there = [worker for worker, own in zip(workers, offsets, strict=True) if own == offset]
+            self._cluster.call(send_start, key, (start, offset), workers=there)
 
-    def _begin_when_ready(self, tasks: _Tasks, first_ready: float) -> None:
-        """Give all shards their start when each of them is ready. Raise TrialLost if one is late."""
-        if len(tasks.ready) == len(tasks.workers):
-            tasks.begun = True
-            offsets = [self._cluster.offset_of(worker) for worker in tasks.workers]
-            start = time.time() + _START_AFTER + _START_AFTER_PER_SHARD * len(tasks.workers)
-            for offset in dict.fromkeys(offsets):
-                there = [worker for worker, own in zip(tasks.workers, offsets, strict=True) if own == offset]
-                self._cluster.call(trials.begin, tasks.key, (start, offset), workers=there)
-        elif time.monotonic() - first_ready > READY_SECONDS:
-            count = f"{len(tasks.ready)} of {len(tasks.workers)} shards"
-            raise TrialLost(f"{count} were ready {READY_SECONDS:g} s after the first")
-
-    def _stop(self, tasks: _Tasks) -> None:
-        """End the trial on the workers that are left, and wait until its processes have ended."""
-        with contextlib.suppress(IncompleteRun, TrialLost):  # without its scheduler, a worker ends its trial by itself
-            present = self._cluster.addresses()
-            left = [place for place, worker in enumerate(tasks.workers) if worker.address in present]
-            if left:
-                self._cluster.call(trials.stop, tasks.key, workers=[tasks.workers[place] for place in left])
+    def _stop(self, key: str, workers: Sequence[Worker], futures: Sequence[Future[Any]]) -> None:
+        """Stop the tasks that are not done, if their workers are left, and wait until their processes have ended."""
+        # An interrupt may come before all tasks are submitted.
+        unfinished = [one for one in zip(workers, futures, strict=False) if not one[1].done()]
+        with contextlib.suppress(IncompleteRun, TrialLost):  # without its scheduler, a worker stops its trial by itself
+            present = self._cluster.read_addresses() if unfinished else {}
+            if left := [one for one in unfinished if one[0].address in present]:
+                self._cluster.call(send_start, key, None, workers=[worker for worker, _ in left])
             until = time.monotonic() + _STOP_SECONDS
-            while time.monotonic() < until and not all(tasks.futures[place].done() for place in left):
+            while time.monotonic() < until and not all(future.done() for _, future in left):
                 time.sleep(0.05)

@@ -1,84 +1,133 @@
 """Comparison of runs with a baseline: what changed in each arm, and how their surroundings differ.
 
 Runs can be compared if their arms, workloads and concurrency are equal. Surroundings may differ, because they may be
-the very question; reports list all differences.
+what the comparison is about; reports list all differences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from clientlab.errors import FieldError, LabError
-from clientlab.judging.changes import Change, Trials, change_of, has_interval, simultaneous
 from clientlab.judging.ranking import fell_short, shortfall
 from clientlab.results.document import Run
-from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import COMPARED, HIGHEST_RATE
-from clientlab.results.trial import Trial
+from clientlab.results.figures import COMPARED, HIGHEST_RATE, Figure
+from clientlab.statistics.decisions import EQUAL
+from clientlab.statistics.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, unpaired_difference, unpaired_ratio
+from clientlab.trial.result import Trial
+from clientlab.workload.values import Link, Written
 from clientlab.workload.workload import NOT_MEASURED, Workload
-from clientlab.workload.written import Written
 
-_FIELDS = (
-    "host", "system", "kernel", "architecture", "cpu_model", "cpu_count", "cpu_usable", "cpu_governor", "smt",
-    "virtualization", "memory_bytes", "memory_limit_bytes", "open_files_limit", "clock", "python", "python_build",
-    "openssl", "lab_commit", "placement",
-)  # fmt: skip
-_SAME_MEMORY = 0.01
-"""Machines of one kind differ by some pages."""
+ChangeVerdict = Literal["better", "worse", "equal", "undecided"]
+
+Trials = tuple[Sequence[Trial], Sequence[Trial]]
+"""The trials of one arm that count for one figure, in the baseline and in the other run."""
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A part of the surroundings that differs; None where one run has no such part."""
+class Change:
+    """One figure of one arm in two runs.
 
-    part: str
-    before: str | None
-    after: str | None
+    `before`, `after`: the figure over the rounds; None if no trial has it. `values`: the figures of all trials in both
+    runs. `ratio`: the typical ratio of after to before; None if a value is 0. With a ratio, `before` is the median of
+    the rounds, and `after` follows from both. `difference`: after minus before, from means, if the figure is a share.
+    `verdict`: judged by the interval of either, which has this `confidence`. `detectable`: the smallest ratio above 1
+    that a comparison at this noise shows in 80 of 100 cases, if known. `bounds`: whether `before` and `after` are only
+    lower bounds, because requests failed. `bounded`: a round of either run has a lower bound, so there is no ratio.
+    """
+
+    figure: Figure
+    before: float | None
+    after: float | None
+    values: tuple[list[float], list[float]]
+    ratio: Estimate | None
+    difference: Estimate | None
+    verdict: ChangeVerdict
+    detectable: float | None = None
+    bounds: tuple[bool, bool] = (False, False)
+    bounded: bool = False
+    confidence: float = CONFIDENCE
+
+    @property
+    def rounds(self) -> tuple[int, int]:
+        """The number of rounds in both runs that have the figure."""
+        return len(self.values[0]), len(self.values[1])
+
+    @property
+    def word(self) -> str:
+        """The verdict in the figure's own words: faster, slower, less, more, fewer, equal, undecided."""
+        direction = self.figure.direction
+        return {"better": direction.better, "worse": direction.worse}.get(self.verdict, self.verdict)
 
 
-def differences(base: Run, other: Run) -> list[Difference]:
-    """Return every part of the surroundings that differs."""
-    before, after = _parts(base), _parts(other)
-    one, two = base.surroundings.memory_bytes, other.surroundings.memory_bytes
-    if abs(one - two) <= _SAME_MEMORY * one:
-        before["memory bytes"] = after["memory bytes"]
-    parts = [(part, before.get(part), after.get(part)) for part in dict.fromkeys((*before, *after))]
-    return [Difference(*part) for part in parts if part[1] != part[2]]
+def simultaneous(count: int) -> float:
+    """Return the confidence that each of `count` intervals needs so that all hold in 95 of 100 cases (Bonferroni)."""
+    return 1 - (1 - CONFIDENCE) / max(1, count)
 
 
-def _parts(run: Run) -> dict[str, str]:
-    """Return name → value of everything that the run knows about its surroundings."""
-    where = run.surroundings
-    known = {field: value for field in _FIELDS if (value := getattr(where, field)) is not None}
-    parts = {field.replace("_", " "): str(value) for field, value in known.items()} | {"clientlab": run.clientlab}
-    for name, environment in (where.environments or {}).items():
-        parts |= {f"python in {name}": environment.python, f"python build in {name}": environment.python_build}
-        parts |= {f"{package} in {name}": version for package, version in environment.packages.items()}
-        parts |= {f"compiled into {package} in {name}": text for package, text in environment.compiled.items()}
-    compiled = {f"compiled into {name}": text for name, text in where.compiled.items()}
-    return parts | where.dependencies | where.libraries | compiled | where.programs
+def has_interval(figure: Figure, trials: Trials) -> bool:
+    """Return whether both runs have enough rounds with the figure."""
+    return all(len(figure.values(of_run)) >= FEWEST_ROUNDS for of_run in trials)
+
+
+def change_of(figure: Figure, trials: Trials, confidence: float) -> Change:
+    """Return the change of a figure between two runs, with an interval of that confidence."""
+    before, after = figure.values(trials[0]), figure.values(trials[1])
+    ratio = difference = detectable = None
+    if figure.unit == "share":
+        difference = unpaired_difference(after, before, confidence)
+    elif any((*before, *after)):
+        ratio, detectable = unpaired_ratio(after, before, figure.resolution, confidence)
+    elif before and after:  # all values are 0
+        ratio = Estimate(1.0, *((1.0, 1.0) if has_interval(figure, trials) else (None, None)))
+    bounded = figure.has_bounds(trials[0]), figure.has_bounds(trials[1])
+    if any(bounded):
+        # With bounds in one run only, the true ratio lies beyond the ratio of the bounds, on their side. So the verdict
+        # stands if it speaks against the run with the bounds. Otherwise nothing is known.
+        against: ChangeVerdict = "better" if bounded[0] == figure.less_is_better else "worse"
+        is_sure = not all(bounded) and _verdict(figure, ratio, None) == against
+        verdict, ratio, difference, detectable = against if is_sure else "undecided", None, None, None
+    else:
+        # If a value of 0 permits no ratio, the difference decides whether there is a change.
+        judged = difference or (unpaired_difference(after, before, confidence) if ratio is None else None)
+        verdict = _verdict(figure, ratio, judged)
+    shown_before, shown_after = (figure.over_rounds(of_run) for of_run in trials)
+    if ratio is not None and shown_before is not None:
+        shown_after = shown_before * ratio.value
+    return Change(
+        figure, shown_before, shown_after, (before, after), ratio, difference, verdict, detectable,
+        bounds=(figure.is_bound(trials[0]), figure.is_bound(trials[1])), bounded=any(bounded), confidence=confidence,
+    )  # fmt: skip
+
+
+def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None) -> ChangeVerdict:
+    estimate, neutral = (ratio, 1.0) if ratio is not None else (difference, 0.0)
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return "undecided"
+    if estimate.low <= neutral <= estimate.high:
+        low, high = (1 / EQUAL, EQUAL) if ratio is not None else (-0.01, 0.01)  # one percentage point
+        return "equal" if low <= estimate.low and estimate.high <= high else "undecided"
+    return "better" if (estimate.high < neutral) == figure.less_is_better else "worse"
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A run beside the baseline. `changes`: arm → key of a figure → its change, of the arms that both runs have.
-
-    `differences`: of the surroundings; `unlike`: sentences on arms and workloads that differ.
-    """
+    """A run beside the baseline."""
 
     run: Run
-    differences: list[Difference]
-    unlike: list[str]
-    changes: dict[str, dict[str, Change]]
+    differences: list[Difference]  # of the surroundings
+    unlike: list[str]  # sentences about arms and workloads that differ
+    changes: dict[str, dict[str, Change]]  # by arm, and by the key of the figure
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The baseline, and the other runs against it. `figures`: those compared, in the order of reports.
+    """The baseline and the other runs against it. `figures`: what is compared, in the order of reports.
 
-    `confidence`: of each interval, such that all of them together hold the truth in 95 of 100 comparisons. Changes that
-    a threshold judges are a family of their own, so that what else is shown does not make a gate weaker.
+    `confidence`: of each interval, so that all of them together hold the truth in 95 of 100 comparisons. Changes that
+    thresholds judge are a separate family, so that showing more figures does not weaken a threshold.
     """
 
     base: Run
@@ -87,11 +136,11 @@ class Comparison:
     confidence: float
 
     def arms(self) -> list[str]:
-        """Return the arms that the baseline and another run have, in the baseline's order."""
+        """Return the arms that the baseline shares with another run, in the baseline's order."""
         return [arm.name for arm in self.base.experiment.arms if any(arm.name in one.changes for one in self.others)]
 
     def compared_arms(self) -> list[str]:
-        """Return those that reached their concurrency in all runs."""
+        """Return the arms of `arms` that reached their concurrency in all runs."""
         runs = [self.base, *(one.run for one in self.others)]
         return [name for name in self.arms() if not any(shortfall(run.trials_of(name)) for run in runs)]
 
@@ -104,12 +153,12 @@ def compare(
     gated: Collection[tuple[str | None, str]] = (),
     force: bool = False,
 ) -> Comparison:
-    """Compare runs with a baseline. `more`: figures beside those that are always compared.
+    """Compare runs with a baseline. `more`: figures to compare beside the usual ones.
 
-    `gated`: (arm, key of a figure) of the changes that thresholds judge; None: of all arms.
-    Raise LabError if arms or workloads differ, unless `force` is set, and if two runs have no arm in common.
+    `gated`: arm and figure's key of each change that a threshold judges; the arm None stands for all arms.
+    Raise LabError if arms or workloads differ, unless `force` is set, or if two runs have no arm in common.
     """
-    searched = all(run.experiment.find_max is not None for run in (base, *others))  # else, trials had unlike rates
+    searched = all(run.experiment.find_max is not None for run in (base, *others))
     wanted = tuple(dict.fromkeys((*((HIGHEST_RATE,) if searched else COMPARED), *more)))
     pairs = [_pair_trials(base, other, wanted, force=force) for other in others]
     known = {key for of_run in pairs for of_arm in of_run.values() for key, trials in of_arm.items() if any(trials)}
@@ -118,32 +167,26 @@ def compare(
     def is_gated(arm: str, figure: Figure) -> bool:
         return (arm, figure.key) in gated or (None, figure.key) in gated
 
-    families = [
+    gates = [
         is_gated(arm, figure)
         for of_run in pairs
         for arm, of_arm in of_run.items()
         for figure in figures
         if has_interval(figure, of_arm[figure.key])
     ]
-    levels = {family: simultaneous(families.count(family)) for family in (False, True)}
-
-    def changes_of(arm: str, trials: Mapping[str, Trials]) -> dict[str, Change]:
-        return {one.key: change_of(one, trials[one.key], levels[is_gated(arm, one)]) for one in figures}
-
-    compared = [
-        Compared(
-            other,
-            differences(base, other),
-            list(unlike(base, other)),
-            {arm: changes_of(arm, trials) for arm, trials in of_run.items()},
-        )
-        for other, of_run in zip(others, pairs, strict=True)
-    ]
+    levels = {gate: simultaneous(gates.count(gate)) for gate in (False, True)}
+    compared = []
+    for other, of_run in zip(others, pairs, strict=True):
+        changes = {
+            arm: {one.key: change_of(one, trials[one.key], levels[is_gated(arm, one)]) for one in figures}
+            for arm, trials in of_run.items()
+        }
+        compared.append(Compared(other, compare_surroundings(base, other), list(unlike(base, other)), changes))
     return Comparison(base, compared, figures, levels[False])
 
 
 def _pair_trials(base: Run, other: Run, figures: Sequence[Figure], *, force: bool) -> dict[str, dict[str, Trials]]:
-    """Return arm → key of a figure → the trials that count, of the arms that both runs have. Raise LabError."""
+    """Return the trials that count for each arm of both runs and for each figure's key. Raise LabError."""
     found = list(unlike(base, other))
     if found and not force:
         rest = f", and {len(found) - 1} more" if len(found) > 1 else ""
@@ -159,53 +202,79 @@ def _pair_trials(base: Run, other: Run, figures: Sequence[Figure], *, force: boo
 
 
 def _comparable(figure: Figure, run: Run, arm: str) -> list[Trial]:
-    """Return the trials of an arm that did the same work: a failed request makes a total smaller.
+    """Return the trials of an arm whose figure can be compared.
 
-    A schedule decides its own time, and a duration decides how much was done in all. An arm that fell short of its
-    concurrency has its errors only.
+    An arm that fell short of its concurrency has only its errors. What a schedule decides says nothing. Totals need
+    trials that did the same work: a fixed number of requests, none of which failed.
     """
     trials = list(run.trials_of(arm))
     if not figure.of_failed and any(map(fell_short, trials)):
         return []
     if figure.scheduled:
-        trials = [trial for trial in trials if trial.open_load is None]
+        trials = [trial for trial in trials if trial.figures.open_load is None]
     if figure.total:
         workloads = run.experiment.workloads
-        trials = [trial for trial in trials if workloads[trial.workload].duration is None and not trial.errors]
+        trials = [one for one in trials if not (workloads[one.planned.workload].duration or one.figures.errors)]
     return trials
 
 
 def unlike(base: Run, other: Run) -> Iterator[str]:
-    """Yield sentences on arms, workloads and concurrency that differ; none if the runs can be compared."""
+    """Yield sentences about arms, workloads and concurrency that differ. None of them if the runs can be compared."""
     before, after = ({arm.name: arm for arm in run.experiment.arms} for run in (base, other))
     for run, names in ((base, before.keys() - after.keys()), (other, after.keys() - before.keys())):
         if names:
             rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
             yield f"only {run.run} has arm {', '.join(map(repr, sorted(names)[:3]))}{rest}"
     common = [arm.name for arm in base.experiment.arms if arm.name in after]
-    for name in common:
-        for part in ("strategy", "upstream", "route", "link"):
-            one, two = getattr(before[name], part), getattr(after[name], part)
-            if one != two:
-                shown = [str(value) if part == "link" else repr(value) for value in (one, two)]
-                yield f"arm {name!r} has {part} {shown[0]} and {shown[1]}"
-    searches = [run.experiment.find_max for run in (base, other)]
-    if searches[0] != searches[1]:
-        yield f"the runs have find_max {searches[0]} and {searches[1]}"
-    yield from _unlike_workloads(base, other, [(before[name].workload, after[name].workload) for name in common])
-    if None in searches:  # else the rates differ, and with them the requests that unbounded strategies have in flight
-        flights = [{trial.arm: trial.concurrency for trial in run.trials} for run in (base, other)]
-        for name, concurrency in flights[0].items():
-            if flights[1].get(name, concurrency) != concurrency:
-                yield f"arm {name!r} has concurrency {concurrency} and {flights[1][name]}"
+    compared: list[tuple[str, Any, Any]] = [
+        (f"arm {name!r} has {part}", getattr(before[name], part), getattr(after[name], part))
+        for name in common
+        for part in ("strategy", "upstream", "route", "link")
+    ]
+    searches = base.experiment.find_max, other.experiment.find_max
+    compared.append(("the runs have find_max", *searches))
+    for own, its in dict.fromkeys((before[name].workload, after[name].workload) for name in common):
+        one, two = base.experiment.workloads[own], other.experiment.workloads[its]
+        parts = [field.name for field in fields(Workload) if field.name not in NOT_MEASURED]
+        compared += [(f"workload {own!r} has {part}", getattr(one, part), getattr(two, part)) for part in parts]
+    if None in searches:  # in a search the rates differ, and with them the concurrency of unbounded strategies
+        flights = [{trial.planned.arm: trial.planned.concurrency for trial in run.trials} for run in (base, other)]
+        compared += [(f"arm {name!r} has concurrency", count, flights[1].get(name, count))
+                     for name, count in flights[0].items()]  # fmt: skip
+    for what, one, two in compared:
+        if one != two:
+            # Only plain texts are quoted, because they may be empty.
+            shown = [str(value) if isinstance(value, Written | Link) else repr(value) for value in (one, two)]
+            yield f"{what} {shown[0]} and {shown[1]}"
 
 
-def _unlike_workloads(base: Run, other: Run, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for own, its in dict.fromkeys(pairs):
-        workloads = base.experiment.workloads[own], other.experiment.workloads[its]
-        for key in (field.name for field in fields(Workload)):
-            values = [getattr(workload, key) for workload in workloads]
-            if key not in NOT_MEASURED and values[0] != values[1]:
-                # Only texts are quoted, since they may be empty.
-                shown = [str(value) if isinstance(value, Written) else repr(value) for value in values]
-                yield f"workload {own!r} has {key} {shown[0]} and {shown[1]}"
+@dataclass(frozen=True)
+class Difference:
+    """A part of the surroundings that differs; None if a run does not have it."""
+
+    part: str
+    before: str | None
+    after: str | None
+
+
+def compare_surroundings(base: Run, other: Run) -> list[Difference]:
+    """Return every part of the surroundings that differs."""
+    before, after = _parts(base), _parts(other)
+    one, two = base.surroundings.memory_bytes, other.surroundings.memory_bytes
+    if abs(one - two) <= 0.01 * one:  # machines of one kind differ by a few pages
+        before["memory bytes"] = after["memory bytes"]
+    parts = [(part, before.get(part), after.get(part)) for part in dict.fromkeys((*before, *after))]
+    return [Difference(*part) for part in parts if part[1] != part[2]]
+
+
+def _parts(run: Run) -> dict[str, str]:
+    where = run.surroundings
+    known = {name: value for name, value in where if value is not None and name != "load_average"}
+    parts = {name.replace("_", " "): str(value) for name, value in known.items() if not isinstance(value, dict)}
+    parts["clientlab"] = run.clientlab
+    for name, environment in (where.environments or {}).items():
+        parts |= {f"python in {name}": environment.python, f"python build in {name}": environment.python_build}
+        parts |= {f"{package} in {name}": version for package, version in environment.packages.items()}
+        parts |= {f"compiled into {package} in {name}": text for package, text in environment.compiled.items()}
+    compiled = {f"compiled into {name}": text for name, text in where.compiled.items()}
+    return parts | where.dependencies | where.libraries | compiled | where.programs

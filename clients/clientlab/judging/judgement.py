@@ -1,18 +1,22 @@
-"""The judgement of a run: what follows from its trials, the results of its claims and its cautions."""
+"""What follows from the trials of a run: its claim results, its cautions, and the arms that need further rounds."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.claim_verdicts import judged
+from clientlab.judging.claims import ClaimEvidence, arms_of_claim, judge_claims
+from clientlab.judging.ranking import arm_key, contrasts, environment_pairs, link_pairs, rank_arms, route_contrasts
 from clientlab.results.document import Run
-from clientlab.results.store import Store, is_held, read_run
+from clientlab.results.store import is_held, read_run
+from clientlab.statistics.decisions import DECIDED_CONFIDENCE, decide
+from clientlab.statistics.ratios import Ratio
 
 
 def with_judgement(run: Run) -> Run:
-    """Return the run with the claim results and cautions of the trials that it has now."""
-    return run.model_copy(update={"claims": judged(run), "cautions": cautions_of(run)})
+    """Return the run with the claim results and cautions that follow from its present trials."""
+    cautions = cautions_of(run)
+    return run.model_copy(update={"claims": judge_claims(run, cautions), "cautions": cautions})
 
 
 def read_judged(path: Path) -> Run:
@@ -23,10 +27,35 @@ def read_judged(path: Path) -> Run:
     run = read_run(path)
     if run.status == "running" and not is_held(path.parent):
         run = run.model_copy(update={"status": "interrupted"})
-    unjudged = run.status in ("running", "interrupted") or (run.experiment.claims and not run.claims)
-    return with_judgement(run) if unjudged else run
+    is_judged = run.status in ("done", "incomplete") and (run.claims or not run.experiment.claims)
+    return run if is_judged else with_judgement(run)
 
 
-def find_judged(store: Store, name: str) -> Run:
-    """Read the run of that name, path or beginning of a name, judged. Raise LabError."""
-    return read_judged(store.find(name))
+def undecided_arms(run: Run, confidence: float = DECIDED_CONFIDENCE) -> set[str]:
+    """Return the arms of comparisons that further rounds may decide: a run with a budget measures only these further.
+
+    The comparisons are those with the fastest of a group, with the baseline, and between environments, links and
+    routes, and those of claims. `confidence`: of their intervals. A look after each round does little harm at 99.9 %
+    (Haybittle 1971, Peto et al. 1976).
+    """
+    baseline, names = run.experiment.baseline, {arm_key(arm): arm.name for arm in run.experiment.arms}
+    compared: list[tuple[Ratio | None, str, str]] = []  # a ratio, and the arms that it compares
+    for group, standings in rank_arms(run, confidence).items():
+        for one in standings:
+            name = names[group, one.name]
+            if not one.fastest:
+                compared.append((one.ratio, name, names[group, one.reference]))
+            if baseline is not None:
+                compared.append((one.to_baseline, name, baseline))
+    for pairs in (environment_pairs(run.experiment.arms), link_pairs(run.experiment.arms)):
+        compared += [(one.time, one.arm.name, one.base.name) for one in contrasts(run, pairs, confidence)]
+    compared += [(one.time, one.arm.name, one.base.name) for one in route_contrasts(run, confidence)]
+    undecided = {
+        name for ratio, *pair in compared if ratio is not None and decide(ratio).word == "undecided" for name in pair
+    }
+    evidence = ClaimEvidence(run)
+    for claim in run.experiment.claims:
+        finding = evidence.finding(claim, confidence)
+        if finding.verdict == "inconclusive" and finding.ratio is not None and not finding.negligible:
+            undecided |= arms_of_claim(claim)
+    return undecided

@@ -1,28 +1,30 @@
-"""The ranking of a run's arms within each workload, upstream, route and link, and their ratios by other figures."""
+"""Comparisons within a run: the ranking of its arms, and pairs of arms that differ in one thing only.
+
+Arms are ranked against those with the same workload, upstream, route and link, and with the same load.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from clientlab.analysis.decisions import confidence_of
-from clientlab.analysis.ratios import Ratio, paired_ratio, power
-from clientlab.analysis.simultaneous import Comparisons, compare_arms
 from clientlab.results.document import Run
-from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import cost_of, ranked_by
+from clientlab.results.figures import BY_KEY, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm
-from clientlab.results.trial import Trial
-from clientlab.workload.arrivals import Stages
+from clientlab.statistics.decisions import confidence_of
+from clientlab.statistics.ratios import Ratio, exponentiate, paired_ratio
+from clientlab.statistics.simultaneous import Comparisons, compare_arms, paired_ratios
+from clientlab.trial.result import Trial
 from clientlab.workload.load import expected_schedule
+from clientlab.workload.values import Stages
 
 
 class GroupKey(NamedTuple):
-    """What arms have in common that are ranked against each other.
+    """What the arms of a group have in common.
 
-    `workload`: its name in the experiment, where a sweep makes several of one. `link`: as text; None without one.
+    `workload`: its name in the experiment, also if a sweep turns it into several. `link`: as text; None without one.
     """
 
     workload: str
@@ -40,24 +42,18 @@ class GroupKey(NamedTuple):
 ArmKey = tuple[GroupKey, str]
 """The group of an arm, and its name in the group."""
 
-Schedule = tuple[float, Stages | None]
-"""Planned requests per second, and the stages: two schedules may have the same rate on average."""
-
-OfferedLoad = tuple[int | None, Schedule | None]
-"""Requests in flight, None if concurrency does not distinguish arms; and the schedule of an open load."""
-
-_Arms = Mapping[str, Sequence[Trial]]
-"""Name in the group → finished trials."""
+OfferedLoad = tuple[int | None, tuple[float, Stages | None] | None]
+"""Requests in flight (None if concurrency does not distinguish arms), and the rate and the stages of an open load."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """An arm in its group. `ratio`: to `reference`, the fastest arm of its class, which has the same load.
+    """An arm in its group, compared with `reference`, the fastest arm of its class: those with the same load.
 
-    `to_baseline`: to the experiment's baseline. A ratio is None if no round has both arms, if the group has no
-    baseline, or if a figure is only a lower bound. `level`: seconds of the arm: the median of the reference times its
-    ratio, because medians of each arm alone would contradict the ratios, which are paired by round. `compared`: the
-    ratios of its class. `fell_short`: a trial never reached its concurrency, so the arm has no ratio and is last.
+    `ratio`, `to_baseline`: None if no round has both arms, if a figure is only a lower bound, or without a baseline.
+    `level`: typical seconds, the median of the reference times the ratio. The median of each arm alone would contradict
+    the ratios, which are paired by round. `compared`: all ratios of the class. `fell_short`: a trial never reached its
+    concurrency, so the arm is last and has no ratio.
     """
 
     name: str
@@ -70,169 +66,272 @@ class Standing:
 
     @property
     def fastest(self) -> bool:
-        """Whether the others of its class are compared with it."""
+        """Whether the other arms of its class are compared with it."""
         return self.name == self.reference and not self.fell_short
 
 
-def ranked(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Standing]]:
-    """Return the arms with finished trials of each group, the fastest first; groups in the experiment's order.
+def rank_arms(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Standing]]:
+    """Return the arms of each group that have finished trials, fastest first by `figures.ranked_by`.
 
-    They are ranked by the figure of their load model (`figures.ranked_by`). `confidence`: that all ratios of a group to
-    the fastest are within their intervals; None for the run's own.
+    `confidence`: that all intervals of a group hold together; None for the run's own.
     """
     level = confidence or confidence_of(run.experiment.precision)
     within, baseline = baseline_of(run) or (None, None)
     return {
-        group: _rank(run, _by_name(trials), level, baseline if group == within else None)
-        for group, trials in finished_by_group(run).items()
+        group: _rank_group(run, arms, level, baseline if group == within else None)
+        for group, arms in finished_by_group(run).items()
     }
 
 
-def _rank(run: Run, arms: _Arms, confidence: float, baseline: str | None) -> list[Standing]:
-    """Rank the arms of a group, each class of equal load apart, the class with the fastest arm first.
+def _rank_group(
+    run: Run, arms: Mapping[str, Sequence[Trial]], confidence: float, baseline: str | None
+) -> list[Standing]:
+    """Rank the arms of a group (name → finished trials), the class with the fastest arm first.
 
-    Arms with 32 requests in flight are up to 32 times as fast as with one where they wait for the server, whatever
-    their clients do. The reference of a class is its fastest arm without errors: an arm that fails fast is no standard.
+    Classes are ranked apart: if arms wait for the server, 32 requests in flight are up to 32 times as fast as one,
+    whatever the clients do. The reference of a class has no errors: an arm that fails fast is no fair standard.
     """
     medians = {name: median(map(cost_of, trials)) for name, trials in arms.items()}
     short = {name for name, trials in arms.items() if any(map(fell_short, trials))}
     bounded = {name for name, trials in arms.items() if any(map(is_least, trials))}
     costs = {name: _by_round(trials, cost_of) for name, trials in arms.items()}
-    classes = _classes(run, arms)
-    level = _class_confidence(classes, confidence)
+    classes, level = _classes(run, arms, confidence)
     alone = 1 - (1 - confidence) / max(1, len(arms) - 1)
-    rows = []
+    standings = []
     for names in sorted(classes, key=lambda names: min((name in short, medians[name]) for name in names)):
         known = [name for name in names if name not in short | bounded]
-        found = compare_arms({name: costs[name] for name in names}, level, known)
-        # Nobody knows how far arms without a ratio are behind.
-        order = sorted(names, key=lambda name: (name in short, name in bounded, found.levels[name]))
-        reference = next((name for name in order if not any(trial.errors for trial in arms[name])), order[0])
+        compared = compare_arms({name: costs[name] for name in names}, level, known)
+        # Arms without a ratio come last, because nobody knows how far behind they are.
+        order = sorted(names, key=lambda name: (name in short, name in bounded, compared.levels[name]))
+        reference = next((name for name in order if not any(trial.figures.errors for trial in arms[name])), order[0])
         for name in order:
             to_baseline = None
-            if baseline is not None and baseline in names:
-                to_baseline = found.ratio(name, baseline)
+            if baseline in names:
+                to_baseline = compared.ratio(name, baseline)
             elif baseline is not None and baseline in arms and not {name, baseline} & (short | bounded):
                 to_baseline = paired_ratio(costs[name], costs[baseline], alone)
-            times = power(found.levels[name] - found.levels[reference])
-            seconds = medians[name] if name in short else medians[reference] * times
-            ratio = found.ratio(name, reference)
-            rows.append(Standing(name, seconds, ratio, to_baseline, reference, found, name in short))
-    return rows
+            seconds = medians[reference] * exponentiate(compared.levels[name] - compared.levels[reference])
+            standings.append(
+                Standing(name, medians[name] if name in short else seconds, compared.ratio(name, reference),
+                         to_baseline, reference, compared, fell_short=name in short)
+            )  # fmt: skip
+    return standings
 
 
-def compared_by(run: Run, figure: Figure, confidence: float | None = None) -> dict[ArmKey, Comparisons]:
-    """Return the comparisons of each arm with those it is ranked with, by a figure that does not decide the ranking.
+def compare_by(run: Run, figure: Figure, confidence: float | None = None) -> dict[ArmKey, Comparisons]:
+    """Return the comparisons of each arm within its class, by a figure that does not decide the ranking.
 
-    Arms whose figure is only a lower bound in some round, or that fell short of their concurrency, have no ratios.
+    An arm has no ratios if its figure is only a lower bound in some round, or if it fell short of its concurrency.
     """
     found: dict[ArmKey, Comparisons] = {}
-    for group, trials in finished_by_group(run).items():
-        arms = _by_name(trials)
-        classes = _classes(run, arms)
-        level = _class_confidence(classes, confidence or confidence_of(run.experiment.precision))
+    for group, arms in finished_by_group(run).items():
+        classes, level = _classes(run, arms, confidence or confidence_of(run.experiment.precision))
         for names in classes:
-            of_rounds = {name: _by_round(arms[name], figure.of) for name in names}
-            series = {name: values for name, values in of_rounds.items() if values}
-            known = [
+            series = {name: values for name in names if (values := _by_round(arms[name], figure.of))}
+            if known := [
                 name for name in series if not figure.has_bounds(arms[name]) and not any(map(fell_short, arms[name]))
-            ]
-            if known:
-                of_class = compare_arms(series, level, known)
-                found |= {(group, name): of_class for name in series}
+            ]:
+                compared = compare_arms(series, level, known)
+                found |= {(group, name): compared for name in series}
     return found
 
 
-def _by_name(trials: Sequence[tuple[str, Trial]]) -> dict[str, list[Trial]]:
-    found: dict[str, list[Trial]] = {}
-    for name, trial in trials:
-        found.setdefault(name, []).append(trial)
-    return found
-
-
-def _classes(run: Run, arms: _Arms) -> list[list[str]]:
-    """Return the names of the arms of each load."""
+def _classes(run: Run, arms: Mapping[str, Sequence[Trial]], confidence: float) -> tuple[list[list[str]], float]:
+    """Return the arms of each load, and the confidence of each: classes of several arms divide the permitted error."""
     found: dict[OfferedLoad, list[str]] = {}
     for name, trials in arms.items():
         found.setdefault(load_of(run, trials[0]), []).append(name)
-    return list(found.values())
-
-
-def _class_confidence(classes: Sequence[Sequence[str]], confidence: float) -> float:
-    """Return the confidence of each class: the permitted error is divided among the classes with several arms."""
-    return 1 - (1 - confidence) / max(1, sum(len(names) > 1 for names in classes))
+    classes = list(found.values())
+    return classes, 1 - (1 - confidence) / max(1, sum(len(names) > 1 for names in classes))
 
 
 def _by_round(trials: Sequence[Trial], value_of: Callable[[Trial], float | None]) -> dict[int, float]:
-    """Return round → positive figure. Rounds with failed requests count only if the arm has no others."""
-    clean = [trial for trial in trials if not trial.errors]
-    return {trial.round: value for trial in clean or trials if (value := value_of(trial)) is not None and value > 0}
+    """Return the positive figures by round. Rounds with failed requests count only if the arm has no others."""
+    clean = [trial for trial in trials if not trial.figures.errors]
+    return {
+        trial.planned.round: value for trial in clean or trials if (value := value_of(trial)) is not None and value > 0
+    }
+
+
+def clean_rounds(run: Run, arm: str, value_of: Callable[[Trial], float | None]) -> dict[int, float]:
+    """Return an arm's positive figures by round, without trials with errors. Empty if it fell short."""
+    if any(map(fell_short, run.trials_of(arm))):
+        return {}
+    return _by_round([trial for trial in run.finished_trials_of(arm) if not trial.figures.errors], value_of)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """How many times as much an arm takes as `base`, the same arm in another environment, link or route.
+
+    `time`: the ratio of `figure`, which ranks arms. `cpu`: that of CPU time per request. None if no round has both.
+    Arms that are ranked together have the ratio that the table shows; the intervals of all others hold together.
+    """
+
+    arm: Arm
+    base: Arm
+    figure: Figure
+    time: Ratio | None
+    cpu: Ratio | None
+
+
+ArmPair = tuple[Arm, Arm]
+"""An arm, and the arm that it is compared with."""
+
+
+def environment_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
+    """Return each arm with the same arm in the first environment that has it."""
+    return _pairs([arm for arm in arms if arm.environment], "environment")
+
+
+def link_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
+    """Return each arm with the same arm behind the first link that has it, or without a link if that comes first."""
+    return [(arm, first) for arm, first in _pairs(arms, "link") if arm.link != first.link]
+
+
+def _pairs(arms: Iterable[Arm], differing: Literal["environment", "link", "route"]) -> list[ArmPair]:
+    """Return each arm with the first one that is equal except for one field."""
+    families: dict[Hashable, list[Arm]] = {}
+    for arm in arms:
+        own = {"environment": arm.environment, "link": arm.link, "route": arm.route} | {differing: None}
+        families.setdefault((arm.strategy, arm.upstream, arm.workload, *own.values()), []).append(arm)
+    return [(arm, family[0]) for family in families.values() for arm in family[1:]]
+
+
+def route_contrasts(run: Run, confidence: float | None = None) -> list[Contrast]:
+    """Contrast the time of each arm with that of the same arm on the first route. Routes do not change CPU time."""
+    return contrasts(run, _pairs(run.experiment.arms, "route"), confidence, cpu_too=False)
+
+
+def contrasts(
+    run: Run, pairs: Sequence[ArmPair], confidence: float | None = None, *, cpu_too: bool = True
+) -> list[Contrast]:
+    """Contrast the two arms of each pair. `confidence`: None for the run's own."""
+    if not pairs:
+        return []
+    cpu = BY_KEY["cpu"]
+    # The permitted error is divided between both figures (Bonferroni).
+    level = 1 - (1 - (confidence or confidence_of(run.experiment.precision))) / (2 if cpu_too else 1)
+    ranking = {(group, one.name): one.compared for group, rows in rank_arms(run, confidence).items() for one in rows}
+    names = {arm.name for pair in pairs for arm in pair}
+    # Rounds without failures would mislead if the p99 of another round is only a lower bound.
+    times = {
+        name: {} if any(map(is_least, run.trials_of(name))) else clean_rounds(run, name, cost_of) for name in names
+    }
+    of_time = _pair_ratios(pairs, times, ranking, level)
+    of_cpu: Sequence[Ratio | None] = [None] * len(pairs)
+    if cpu_too:
+        used = {name: clean_rounds(run, name, cpu.of) for name in names}
+        of_cpu = _pair_ratios(pairs, used, compare_by(run, cpu, confidence), level)
+    open_loads = [any(trial.figures.open_load for trial in run.trials_of(arm.name)) for arm, _ in pairs]
+    return [
+        Contrast(*pair, ranked_by(open_load=open_load), time, cpu_ratio)
+        for pair, open_load, time, cpu_ratio in zip(pairs, open_loads, of_time, of_cpu, strict=True)
+    ]
+
+
+def _pair_ratios(
+    pairs: Sequence[ArmPair],
+    series: Mapping[str, Mapping[int, float]],
+    compared: Mapping[ArmKey, Comparisons],
+    confidence: float,
+) -> list[Ratio | None]:
+    """Return the ratio of each pair: that of the ranking if the arms are ranked together, else one of the pair alone.
+
+    `series`: each arm's figures by round. `confidence`: that the intervals of the pairs alone hold together.
+    """
+    ratios: dict[tuple[str, str], Ratio | None] = {}
+    alone = {}
+    for arm, base in pairs:
+        names, both = (arm.name, base.name), (series[arm.name], series[base.name])
+        if (found := _compared_together(compared, (arm, base))) is None:
+            alone[names] = both
+        else:
+            ratios[names] = found.ratio(arm_key(arm)[1], arm_key(base)[1]) if all(both) else None
+    ratios |= zip(alone, paired_ratios([*alone.values()], confidence), strict=True)
+    return [ratios[arm.name, base.name] for arm, base in pairs]
+
+
+def pair_ratio(
+    run: Run,
+    figure: Figure,
+    pair: ArmPair,
+    confidence: float | None = None,
+    compared: Mapping[ArmKey, Comparisons] | None = None,
+) -> Ratio | None:
+    """Return the same ratio for a single pair, by any figure. `compared`: the result of `compare_by`, if it is known.
+
+    Return None if either arm has no round without errors, or fell short of its concurrency.
+    """
+    these, those = (clean_rounds(run, arm.name, figure.of) for arm in pair)
+    if not these or not those:
+        return None
+    found = _compared_together(compare_by(run, figure, confidence) if compared is None else compared, pair)
+    if found is not None:
+        return found.ratio(arm_key(pair[0])[1], arm_key(pair[1])[1])
+    return paired_ratio(these, those, confidence or confidence_of(run.experiment.precision))
+
+
+def _compared_together(compared: Mapping[ArmKey, Comparisons], pair: ArmPair) -> Comparisons | None:
+    """Return the comparisons that both arms are part of; None if the arms are not ranked together."""
+    one, other = map(arm_key, pair)
+    found = compared.get(one)
+    return found if one != other and found is compared.get(other) else None
 
 
 def arm_key(arm: Arm) -> ArmKey:
     """Return the arm's group and its name there."""
-    return group_of(arm), arm.label or arm.strategy
-
-
-def load_of(run: Run, trial: Trial) -> OfferedLoad:
-    """Return the load of a trial: requests in flight, and of an open load its rate, and its stages if it has several.
-
-    Arms of a search are compared by their highest rates whatever their requests in flight: how many a strategy can have
-    in flight is a part of the rate that it holds. The rate of an open load is equal in all rounds, also if each draws
-    its arrivals.
-    """
-    if trial.open_load is None:
-        return (trial.concurrency if trial.highest_rate is None else None), None
-    workload, rate = run.experiment.workloads[trial.workload], trial.open_load.planned_per_second
-    if workload.arrivals == "poisson" and (schedule := expected_schedule(workload)) is not None:
-        rate = schedule.count / schedule.length
-    return trial.concurrency, (rate, workload.stages)
+    link = None if arm.link is None else str(arm.link)
+    return GroupKey(arm.group or arm.workload, arm.upstream, arm.route, link), arm.label or arm.strategy
 
 
 def baseline_of(run: Run) -> ArmKey | None:
-    """Return the experiment's baseline. None without one."""
+    """Return the experiment's baseline; None if it has none."""
     return next((arm_key(arm) for arm in run.experiment.arms if arm.name == run.experiment.baseline), None)
 
 
-def group_of(arm: Arm) -> GroupKey:
-    """Return the group of an arm."""
-    return _group(arm.group or arm.workload, arm)
-
-
-def _group(workload: str, its: Arm | Trial) -> GroupKey:
-    return GroupKey(workload, its.upstream, its.route, None if its.link is None else str(its.link))
-
-
-def finished_by_group(run: Run) -> dict[GroupKey, list[tuple[str, Trial]]]:
-    """Return the finished trials of each group, each with the name of its arm in the group."""
-    arms = {arm.name: arm for arm in run.experiment.arms}
-    found: dict[GroupKey, list[tuple[str, Trial]]] = {group_of(arm): [] for arm in run.experiment.arms}
+def finished_by_group(run: Run) -> dict[GroupKey, dict[str, list[Trial]]]:
+    """Return the finished trials of each group that has any, by the name of their arm in the group."""
+    keys = {arm.name: arm_key(arm) for arm in run.experiment.arms}
+    found: dict[GroupKey, dict[str, list[Trial]]] = {group: {} for group, _ in keys.values()}
     for trial in run.trials:
         if trial.status == "done":
-            arm = arms.get(trial.arm)  # None in an old file, where arms had no names
-            group = _group((arm and arm.group) or trial.workload, trial)
-            found.setdefault(group, []).append(((arm and arm.label) or trial.strategy, trial))
-    return {group: trials for group, trials in found.items() if trials}
+            group, name = keys[trial.planned.arm]
+            found[group].setdefault(name, []).append(trial)
+    return {group: arms for group, arms in found.items() if arms}
+
+
+def load_of(run: Run, trial: Trial) -> OfferedLoad:
+    """Return the load of a trial, which is equal in all rounds, even if each round draws its arrivals.
+
+    In a search, arms are compared by their highest rates whatever their concurrency, which contributes to the rate.
+    """
+    if trial.figures.open_load is None:
+        return (trial.planned.concurrency if trial.highest_rate is None else None), None
+    workload, rate = run.experiment.workloads[trial.planned.workload], trial.figures.open_load.planned_per_second
+    if workload.arrivals == "poisson" and (schedule := expected_schedule(workload)) is not None:
+        rate = schedule.count / schedule.length
+    return trial.planned.concurrency, (rate, workload.stages)
 
 
 def fell_short(trial: Trial) -> bool:
-    """Return whether a closed load had fewer requests than its concurrency, so it never had as many in flight."""
-    closed = trial.open_load is None and trial.highest_rate is None
-    return trial.status == "done" and closed and trial.requests < trial.concurrency
+    """Return whether a closed load had fewer requests than its concurrency, so it never had that many in flight."""
+    closed = trial.figures.open_load is None and trial.highest_rate is None
+    return trial.status == "done" and closed and trial.figures.requests < trial.planned.concurrency
 
 
 def shortfall(trials: Sequence[Trial]) -> str | None:
-    """Return why an arm with these trials is not ranked; None if it reached its concurrency in all of them."""
-    short = [trial.requests for trial in trials if fell_short(trial)]
+    """Return why an arm with these trials is not ranked; None if each trial reached its concurrency."""
+    short = [trial.figures.requests for trial in trials if fell_short(trial)]
     if not short:
         return None
     finished = sum(trial.status == "done" for trial in trials)
     rounds = "" if len(short) == finished else f" in {len(short)} of {finished} rounds"
     count = f"{min(short):,}" if min(short) == max(short) else f"{min(short):,} to {max(short):,}"
-    concurrency = max(trial.concurrency for trial in trials)
+    concurrency = max(trial.planned.concurrency for trial in trials)
     return f"it sent only {count} requests per trial{rounds}, so it never had c={concurrency:,} in flight"
 
 
 def is_least(trial: Trial) -> bool:
-    """Return whether the figure that a trial is ranked by is only a lower bound, because requests failed."""
-    return ranked_by(open_load=trial.open_load is not None).has_bounds([trial])
+    """Return whether the figure that ranks a trial is only a lower bound, because requests failed."""
+    return ranked_by(open_load=trial.figures.open_load is not None).has_bounds([trial])

@@ -1,6 +1,6 @@
 """Thresholds that fail a build: a limit of a figure (`p99 > 50ms`), or a change of it (`p99 +10%`).
 
-A threshold fails if a whole interval is beyond it, or with `strict` if the estimate is. Errors are counted and not
+A threshold fails if a whole interval is beyond it, or with `strict` if the estimate is. Errors are counted instead of
 estimated, so their share decides, and a failed trial fails them. An arm without a finished trial fails.
 """
 
@@ -11,18 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clientlab.analysis.decisions import rounds_for_edge
-from clientlab.analysis.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, typical_estimate, typical_figure
 from clientlab.errors import FieldError
-from clientlab.judging.changes import Change, change_of, simultaneous
-from clientlab.judging.comparison import Comparison
-from clientlab.judging.contrasts import ArmPair, environment_pairs, pair_ratio
-from clientlab.judging.ranking import fell_short
-from clientlab.nearest import nearest
+from clientlab.judging.comparison import Change, Comparison, change_of, simultaneous
+from clientlab.judging.ranking import ArmPair, environment_pairs, fell_short, pair_ratio
 from clientlab.results.document import Run, failed_for_good
-from clientlab.results.figure_definition import Figure
-from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES, find
+from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES, Figure, find
 from clientlab.results.plan import Arm, Plan
+from clientlab.statistics.decisions import rounds_for_edge
+from clientlab.statistics.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, typical_estimate, typical_figure
+from clientlab.text import suggest_nearest
 from clientlab.units import WRITTEN, Interval, wanted
 from clientlab.workload.load import is_open
 
@@ -32,10 +29,7 @@ ThresholdOutcome = Literal["held", "failed", "not sure"]
 
 @dataclass(frozen=True)
 class Threshold:
-    """`text`: as the user wrote it. `value`: a share for a `change`, in the figure's unit for a limit.
-
-    `arm`: the only one that it is for; None: all.
-    """
+    """A threshold. `value`: a share for a `change`, else in the figure's unit. `arm`: the only one it is for."""
 
     text: str
     figure: Figure
@@ -45,17 +39,16 @@ class Threshold:
 
     @property
     def edge(self) -> float:
-        """The limit; of a change the ratio at which it lies."""
+        """The limit; for a change, the ratio that is just allowed."""
         if not self.change:
             return self.value
         return 1 + self.value if self.figure.less_is_better else 1 - self.value
 
     def applies_to(self, arm: str) -> bool:
-        """Return whether it is for that arm."""
         return self.arm is None or self.arm == arm
 
     def judge(self, value: float, edge: float, interval: Interval | None, *, strict: bool) -> ThresholdOutcome:
-        """Return the outcome of a value beyond an edge, or not. Without an interval, only `strict` makes it fail."""
+        """Compare a value with an edge. Without an interval, a value beyond the edge fails only if `strict`."""
         sign = 1 if self.figure.less_is_better else -1
         if sign * value <= sign * edge:
             return "held"
@@ -66,11 +59,11 @@ class Threshold:
 
 @dataclass(frozen=True)
 class ThresholdResult:
-    """The outcome of a threshold for an arm of a run. `found`: the ratio (of a share: the difference) or the figure.
+    """The outcome of a threshold for an arm of a run.
 
-    "not sure": the estimate is beyond the threshold, but a part of its `interval` is not. `rounds`: about how many
-    would decide then. `lost`: failed trials, for thresholds of errors. `at_least`: the figure is only a lower bound,
-    because requests failed. It fails every limit, and every change unless it is surely for the better nevertheless.
+    "not sure": the estimate is beyond the threshold, but a part of its `interval` is not; about `rounds` rounds would
+    decide. `found`: the figure; for a change the ratio, or the difference of a share. `lost`: failed trials, if the
+    threshold is about errors. `at_least`: the figure is a lower bound, which fails unless it surely is for the better.
     """
 
     threshold: Threshold
@@ -88,27 +81,28 @@ def parse_threshold(text: str) -> Threshold:
     """Parse ``p99 > 50ms``, ``errors > 0`` or ``p99 +10%``; ``ARM: p99 > 50ms`` for one arm. Raise FieldError."""
     match = _WRITTEN.fullmatch(text)
     if match is None:
-        raise _unusable(text, "write a figure and its limit, as 'p99 > 50ms', or a change, as 'p99 +10%'")
+        raise _refusal(text, "write a figure and its limit, as 'p99 > 50ms', or a change, as 'p99 +10%'")
     arm, name, sign, number, unit = match.groups()
     figure, is_change = find(name, "fail_on", repr(text)), sign in "+-"
     worse = ("+" if is_change else "> ") if figure.less_is_better else ("-" if is_change else "< ")
     if sign != worse.strip():
-        raise _unusable(text, f"it would fail good results; write {name} {worse}{number}{unit}")
+        raise _refusal(text, f"it would fail good results; write {name} {worse}{number}{unit}")
     sizes = {"%": 0.01} if is_change else WRITTEN[figure.unit]
     if unit not in sizes and (unit or float(number)):
         how = f"write the change in percent, as {name} {worse}10%" if is_change else None
-        raise _unusable(text, how or wanted(figure.unit, f"{name} {sign} {number}"))
+        raise _refusal(text, how or wanted(figure.unit, f"{name} {sign} {number}"))
     return Threshold(text, figure, float(number) * sizes.get(unit, 1.0), is_change, arm)
 
 
 def parse_change(text: str) -> Threshold:
     """Parse ``p99 +10%``, ``throughput -5%`` or ``errors +0``. Raise FieldError for anything else."""
-    if not (threshold := parse_threshold(text)).change:
-        raise _unusable(text, "write a change, as 'p99 +10%' or 'throughput -5%'")
+    threshold = parse_threshold(text)
+    if not threshold.change:
+        raise _refusal(threshold.text, "write a change, as 'p99 +10%' or 'throughput -5%'")
     return threshold
 
 
-def _unusable(text: str, message: str) -> FieldError:
+def _refusal(text: str, message: str) -> FieldError:
     return FieldError(["fail_on"], message, value=repr(text))
 
 
@@ -117,41 +111,37 @@ def check_limits(thresholds: Sequence[Threshold], plan: Plan) -> None:
     check_changes(thresholds, plan)
     for one in thresholds:
         if plan.rounds < FEWEST_ROUNDS and not one.figure.of_failed:
-            raise _unusable(
-                one.text, f"an interval needs {FEWEST_ROUNDS} rounds, and there are {plan.rounds}; raise `rounds`"
-            )
+            raise _refusal(one.text, f"an interval needs {FEWEST_ROUNDS} rounds, not {plan.rounds}; raise `rounds`")
         for arm in plan.arms:
-            if one.applies_to(arm.name) and (needed := _needed_field(one.figure, plan, arm)):
-                raise _unusable(one.text, f"arm {arm.name!r} will have no {one.figure.label}; set `{needed}`")
+            if one.applies_to(arm.name) and (field := _missing_field(one.figure, plan, arm)):
+                raise _refusal(one.text, f"arm {arm.name!r} will have no {one.figure.label}; set `{field}`")
 
 
-def check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
-    """Raise FieldError for a threshold of an arm that is none of these."""
+def _check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
     for one in thresholds:
         if one.arm is not None and one.arm not in arms:
-            raise _unusable(one.text, f"no arm is named {one.arm!r}{nearest(one.arm, arms)}")
+            raise _refusal(one.text, f"no arm is named {one.arm!r}{suggest_nearest(one.arm, arms)}")
 
 
 def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:
     """Raise FieldError for an unknown arm, and for a change that no two environments of the plan can show."""
-    check_arms(thresholds, [arm.name for arm in plan.arms])
+    _check_arms(thresholds, [arm.name for arm in plan.arms])
     pairs = environment_pairs(plan.arms)
     for one in thresholds:
         judged = [arm for arm, _ in pairs if one.change and one.applies_to(arm.name)]
         if one.change and not judged:
             where = "this run" if one.arm is None else f"arm {one.arm!r}"
-            raise _unusable(one.text, f"{where} has no earlier environment; name two `environments`, or write a limit")
+            raise _refusal(one.text, f"{where} has no earlier environment; name two `environments`, or write a limit")
         _check_schedule(one, [arm.name for arm in judged if is_open(plan.workloads[arm.workload])])
 
 
 def _check_schedule(one: Threshold, open_arms: Sequence[str]) -> None:
-    """Raise FieldError for a figure that the schedule of an open load decides."""
     if open_arms and one.figure.scheduled:
-        raise _unusable(one.text, f"the schedule of arm {open_arms[0]!r} decides it; judge p99 or achieved_rate")
+        raise _refusal(one.text, f"the schedule of arm {open_arms[0]!r} decides it; judge p99 or achieved_rate")
 
 
-def _needed_field(figure: Figure, plan: Plan, arm: Arm) -> str | None:
-    """Return the field without which a trial of the arm will not have the figure; None if it will."""
+def _missing_field(figure: Figure, plan: Plan, arm: Arm) -> str | None:
+    """Return the field that the plan lacks for trials of the arm to have the figure."""
     workload = plan.workloads[arm.workload]
     if figure is HIGHEST_RATE and plan.find_max is None:
         return "find_max"
@@ -163,16 +153,17 @@ def _needed_field(figure: Figure, plan: Plan, arm: Arm) -> str | None:
 def judge_changes(
     comparison: Comparison, thresholds: Sequence[Threshold], *, strict: bool = False
 ) -> list[ThresholdResult]:
-    """Judge every threshold for every arm of every run except the baseline, by the intervals of the comparison.
+    """Judge thresholds for the arms of all runs except the baseline.
 
-    Raise FieldError if there is no interval to judge by.
+    Raise FieldError for an unknown arm, or if there is no interval.
     """
+    _check_arms(thresholds, comparison.arms())
     compared = {figure.key for figure in comparison.figures}
-    open_arms = {trial.arm for trial in comparison.base.trials if trial.open_load is not None}
+    open_arms = {trial.planned.arm for trial in comparison.base.trials if trial.figures.open_load is not None}
     for one in thresholds:
         _check_schedule(one, [arm for arm in comparison.arms() if arm in open_arms and one.applies_to(arm)])
         if one.figure.key not in compared:
-            raise _unusable(one.text, f"no trial of these runs has a {one.figure.label} that can be compared")
+            raise _refusal(one.text, f"no trial of these runs has a {one.figure.label} that can be compared")
     return [
         _judge_change(one, other.run, arm, changes[one.figure.key], strict=strict)
         for one in thresholds
@@ -193,28 +184,28 @@ def _judge_change(one: Threshold, run: Run, arm: str, change: Change, *, strict:
     elif lost or not change.rounds[1]:
         pass
     elif not change.rounds[0]:
-        raise _unusable(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
+        raise _refusal(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
     elif change.difference is not None:
         allowed = one.value if one.figure.less_is_better else -one.value
         outcome = one.judge(change.difference.value, allowed, None, strict=True)
     elif not strict and (rounds := ratio.rounds if ratio else min(change.rounds)) < FEWEST_ROUNDS:
         raise _too_few_rounds(one, arm, rounds)
     elif ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
-        sure = strict or change.verdict == "worse"
-        outcome = one.judge(change.after or 0.0, change.before or 0.0, None, strict=sure)
+        is_sure = strict or change.verdict == "worse"
+        outcome = one.judge(change.after or 0.0, change.before or 0.0, None, strict=is_sure)
     else:
         outcome = one.judge(ratio.value, one.edge, ratio.interval, strict=strict)
     estimate, interval = ratio or change.difference, ratio.interval if ratio else None
     found, at_least = estimate.value if estimate else None, change.bounded and outcome == "failed"
     needed = _rounds_to_decide(one, outcome, ratio)
-    return ThresholdResult(one, run.run, arm, outcome, found, lost, at_least=at_least, interval=interval, rounds=needed)
+    return ThresholdResult(one, run.run, arm, outcome, found, lost, at_least, interval, needed)
 
 
 def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
-    """Judge every limit for every arm, and every change for the arms of all environments but the first.
+    """Judge each limit for each arm, and each change for the arms of all environments but the first.
 
     A change has the interval that the report shows. Those of all limits together hold the truth in 95 of 100 cases.
-    Raise FieldError if there is no interval to judge by.
+    Raise FieldError if there is no interval.
     """
     names = [arm.name for arm in run.experiment.arms]
     limits = [(one, arm) for one in thresholds if not one.change for arm in names if one.applies_to(arm)]
@@ -227,46 +218,46 @@ def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False
 
 
 def _judge_limit(run: Run, one: Threshold, arm: str, confidence: float, *, strict: bool) -> ThresholdResult:
-    """Judge a figure by the interval of its median over the rounds."""
     figure, trials = one.figure, run.trials_of(arm)
     lost = len(failed_for_good(run, arm)) if figure.of_failed else 0
     found, values = figure.over_rounds(trials), figure.values(trials)
     if found is None and any(trial.status == "done" for trial in trials):
-        raise _unusable(one.text, f"run {run.run} has no {figure.label} for arm {arm!r}")
-    bound = figure.less_is_better and figure.is_bound(trials)
-    counts = found is None or bound or figure.of_failed
-    interval = None if counts else typical_estimate(values, confidence).interval
+        raise _refusal(one.text, f"run {run.run} has no {figure.label} for arm {arm!r}")
+    is_bound = figure.less_is_better and figure.is_bound(trials)
+    interval = None
+    if found is not None and not is_bound and not figure.of_failed:
+        interval = typical_estimate(values, confidence).interval
     outcome: ThresholdOutcome = "failed"
-    if found is not None and not lost and not bound:
+    if found is not None and not lost and not is_bound:
         outcome = one.judge(found, one.edge, interval, strict=strict or figure.of_failed)
     if outcome == "not sure" and interval is None:
         raise _too_few_rounds(one, arm, len(values))
     rounds = _rounds_to_decide(one, outcome, typical_figure(dict(enumerate(values)), confidence))
-    return ThresholdResult(one, run.run, arm, outcome, found, lost, at_least=bound, interval=interval, rounds=rounds)
+    return ThresholdResult(one, run.run, arm, outcome, found, lost, is_bound, interval, rounds)
 
 
 def _judge_environment(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> ThresholdResult:
     """Judge how much a figure of an arm changed since the first environment, the second of the pair."""
     trials, before = (run.trials_of(arm.name) for arm in pair)
-    counted = one.figure.of_failed
-    if not one.figure.values(before) or (not counted and any(map(fell_short, trials))):
+    is_counted = one.figure.of_failed
+    if not one.figure.values(before) or (not is_counted and any(map(fell_short, trials))):
         trials = []  # there is nothing to compare
-    elif not counted and any(map(fell_short, before)):  # an arm that was never at its load says nothing
+    elif not is_counted and any(map(fell_short, before)):  # an arm that never was at its load is no standard
         return ThresholdResult(one, run.run, pair[0].name, "not sure", None)
     change = change_of(one.figure, (before, trials), CONFIDENCE)
-    paired = None if counted or change.bounded else pair_ratio(run, one.figure, pair)
+    paired = None if is_counted or change.bounded else pair_ratio(run, one.figure, pair)
     return _judge_change(one, run, pair[0].name, replace(change, ratio=paired), strict=strict)
 
 
 def _rounds_to_decide(one: Threshold, outcome: ThresholdOutcome, ratio: Ratio | None) -> int | None:
-    """Return about how many rounds would decide a threshold that is not sure; None if it is, or if nobody knows."""
+    """Return about how many rounds would decide an outcome that is not sure; None if it is, or if nobody knows."""
     if outcome != "not sure" or ratio is None or min(ratio.value, one.edge) <= 0:
         return None
     return rounds_for_edge(ratio, one.edge)
 
 
 def _too_few_rounds(one: Threshold, arm: str, rounds: int) -> FieldError:
-    return _unusable(
+    return _refusal(
         one.text,
         f"arm {arm!r} has {rounds} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
         "measure more rounds, or judge by the estimate with `strict`",

@@ -1,6 +1,6 @@
 """A run as CSV: one row per trial, for a spreadsheet or a data frame. The columns' names contain the units.
 
-Columns are the plain fields of a trial, what its parts hold, and the figures under their full names.
+The columns are the fields of a trial and its parts that hold one value, and the figures under their full names.
 """
 
 from __future__ import annotations
@@ -8,36 +8,32 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
 
-from clientlab.results.bottleneck import BUSY_PARTS, InFlight
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
-from clientlab.results.server_counters import OF_LINK, ServerUse
-from clientlab.results.trial import Noise, Quantiles, Trial, quantile_of
+from clientlab.trial import result
+from clientlab.trial.server_counters import OF_LINK, ServerUse
 
-_PARTS = {
-    "errors", "error_examples", "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time",
-    "busy", "in_flight", "noise", "open_load", "highest_rate", "link", "upstream_use", "proxy_use", "link_use", "clock",
-    "by_shard",
+_LEFT_OUT = {
+    "planned", "figures", "measured", "servers", "highest_rate", "shards", "verdict", "errors", "error_examples",
+    "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time", "open_load", "link", "began",
+    "disturbance",
 }  # fmt: skip
-"""Fields of a trial that are more than a single value."""
-
-_QUANTILES = [name for name in Quantiles.model_fields if name != "at_least"]
-_OF_SERVERS = [name for name in ServerUse.model_fields if name not in OF_LINK]
+"""Fields of a trial and of its parts that are more than a single value, or that say nothing outside the trial."""
 
 
 def render(run: Run) -> str:
-    """Return a head, and a row for each trial, those of a search first. The cell of an unknown value is empty."""
-    axes = {arm.name: arm.axes for arm in run.experiment.arms}
-    rows = [{"run": run.run, **_row(trial), "axes": json.dumps(axes.get(trial.arm, {}))} for trial in run.every_trial]
+    """Return a head and a row per trial, those of a search first. Unknown values have empty cells."""
+    axes = {arm.name: json.dumps(arm.axes) for arm in run.experiment.arms}
+    rows = [{"run": run.run, **_row(trial), "axes": axes.get(trial.planned.arm, "{}")} for trial in run.every_trial]
     text = io.StringIO()
     writer = csv.DictWriter(text, rows[0] if rows else ["run"], lineterminator="\n")
     writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _without_formula(value) for name, value in row.items()})
+    writer.writerows({name: _without_formula(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 
@@ -46,26 +42,39 @@ def _without_formula(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
 
 
-def _row(trial: Trial) -> dict[str, Any]:
+def _row(trial: result.Trial) -> dict[str, Any]:
     """Return the cells of a trial; every trial has the same columns."""
-    row = {name: getattr(trial, name) for name in Trial.model_fields if name not in _PARTS}
-    row |= {"errors": sum(trial.errors.values()), "errors_by_kind": json.dumps(trial.errors)}
-    for part, found in (("latency", trial.latency_seconds), ("overhead", trial.overhead_seconds)):
-        row |= {f"{part}_{name}_seconds": quantile_of(found, name) for name in _QUANTILES}
-        row[f"{part}_at_least"] = json.dumps([name for name in _QUANTILES if name in trial.bounds(found)])
-    row |= _fields("upstream_{}", trial.upstream_use, _OF_SERVERS) | _fields("proxy_{}", trial.proxy_use, _OF_SERVERS)
+    planned, figures, measured, servers = trial.planned, trial.figures, trial.measured, trial.servers
+    shares, in_flight = (trial.verdict.shares, trial.verdict.in_flight) if trial.verdict else (None, None)
+    quantiles = [name for name in result.Quantiles.model_fields if name != "at_least"]
+    counters = [name for name in ServerUse.model_fields if name not in OF_LINK]
+    models: tuple[type[BaseModel], ...] = (result.PlannedTrial, result.Trial, result.Outcome, result.RequestFigures)
+    row: dict[str, Any] = {}
+    for part, model in zip((planned, trial, measured, figures), models, strict=True):
+        row |= _cells("{}", part, [name for name in model.model_fields if name not in _LEFT_OUT])
     row |= {
-        "link_rtt_seconds": trial.link and trial.link.rtt,
-        "link_bandwidth_bits_per_second": trial.link and trial.link.bandwidth,
-        **_fields("link_{}", trial.link_use, ["cpu_seconds", *OF_LINK]),
-        "shards": max(1, len(trial.by_shard)),
-        "start_spread_seconds": max((shard.began_seconds for shard in trial.by_shard), default=None),
-        **_fields("noise_{}", trial.noise, list(Noise.model_fields)),
-        **{f"{part}_busy_share": trial.busy.get(part) for part in BUSY_PARTS},
-        **_fields("{}_in_flight", trial.in_flight, list(InFlight.model_fields)),
+        "slices": planned.slices,  # those of the outcome are their times
+        "errors": figures.failed,
+        "errors_by_kind": json.dumps(figures.errors),
+        "verdict": trial.bound,
+    }
+    for kind, found in (("latency", figures.latency_seconds), ("overhead", figures.overhead_seconds)):
+        row |= _cells(f"{kind}_{{}}_seconds", found, quantiles)
+        row[f"{kind}_at_least"] = json.dumps([] if found is None else found.at_least)
+    row |= {
+        **_cells("upstream_{}", servers.upstream, counters),
+        **_cells("proxy_{}", servers.proxy, counters),
+        "link_rtt_seconds": planned.link and planned.link.rtt,
+        "link_bandwidth_bits_per_second": planned.link and planned.link.bandwidth,
+        **_cells("link_{}", servers.link, ["cpu_seconds", *OF_LINK]),
+        "shards": max(1, len(trial.shards)),
+        "start_spread_seconds": trial.start_spread,
+        **_cells("noise_{}", measured and measured.disturbance, result.Disturbance.model_fields),
+        **_cells("{}_busy_share", shares, result.Shares.model_fields),
+        **_cells("{}_in_flight", in_flight, result.InFlight.model_fields),
     }
     return row | {figure.name: figure.of(trial) for figure in FIGURES if figure.name not in row}
 
 
-def _fields(column: str, part: BaseModel | None, names: list[str]) -> dict[str, Any]:
+def _cells(column: str, part: BaseModel | None, names: Iterable[str]) -> dict[str, Any]:
     return {column.format(name): getattr(part, name, None) for name in names}

@@ -1,24 +1,23 @@
 """A run as JUnit XML, for GitLab, Jenkins and GitHub Actions: arms, claims and thresholds are test cases.
 
 Elements and attributes follow Jenkins' schema (jenkinsci/xunit-plugin, junit-10.xsd): testsuites > testsuite >
-testcase > failure, error or skipped.
+testcase > failure, error or skipped. The name of a case does not depend on its outcome, so that CI recognises the test
+in the next build.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
-from clientlab.judging.comparison import Compared, Comparison
+from clientlab.judging.comparison import Comparison
 from clientlab.judging.ranking import shortfall
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.claims_section import doubts
-from clientlab.reports.comparison import cells
-from clientlab.reports.figure_tables import reason_of
-from clientlab.reports.headline import sentence
+from clientlab.reports.comparison import change_cells, is_known
+from clientlab.reports.contents import claim_doubts, reason_of
+from clientlab.reports.headline import threshold_sentence
 from clientlab.results.document import Run, failed_for_good
 
 # Not allowed in XML, not even as a reference (XML 1.0, section 2.2, Char).
@@ -28,12 +27,10 @@ _OUTCOMES = {
     "supported": None, "contradicted": "failure", "inconclusive": "skipped",
     "held": None, "failed": "failure", "not sure": "skipped",
 }  # fmt: skip
-"""Verdicts of claims and outcomes of thresholds, to the elements of JUnit."""
+"""Verdicts of claims and outcomes of thresholds → elements of JUnit."""
 
 
 class _Case(NamedTuple):
-    """A test case. Its name does not depend on the outcome, so that CI recognises the test in the next build."""
-
     name: str
     outcome: str | None = None
     text: str = ""
@@ -52,21 +49,26 @@ def render(run: Run, judged: Sequence[ThresholdResult]) -> str:
 def render_comparison(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
     """Return two suites for each run beside the baseline: its changes, skipped if undecided, and its thresholds.
 
-    Their names have the experiment and the run's position instead of its id, which is another one in each build.
+    Their names have the experiment and the run's position, because a run has another id in each build.
     """
     suites = []
     for position, one in enumerate(comparison.others, 1):
         name = one.run.experiment.name + (f"-{position}" if position > 1 else "")
+        changes = []
+        for arm in filter(one.changes.__contains__, comparison.compared_arms()):
+            for key, change in one.changes[arm].items():
+                outcome = "skipped" if change.verdict == "undecided" else None
+                text = f"{change.word} {change_cells(change)[2]}"
+                changes += [_Case(f"{arm}: {key}", outcome, text)] if is_known(change) else []
         thresholds = _thresholds(each for each in judged if each.run == one.run.run)
-        suites.append(_suite(f"{name}.changes", _changes(one, comparison.compared_arms()), one.run))
-        suites.append(_suite(f"{name}.thresholds", thresholds, one.run))
+        suites += [_suite(f"{name}.changes", changes, one.run), _suite(f"{name}.thresholds", thresholds, one.run)]
     return _document(suites)
 
 
 def _arms(run: Run) -> Iterator[_Case]:
     for arm in run.experiment.arms:
         trials, planned = run.trials_of(arm.name), run.experiment.rounds
-        rounds = len({trial.round for trial in trials})
+        rounds = len({trial.planned.round for trial in trials})
         outcome, text = None, ""
         if failed := failed_for_good(run, arm.name):
             outcome, text = "error", f"{len(failed)} of {rounds} trials failed; the first: {reason_of(failed[0])}"
@@ -74,50 +76,32 @@ def _arms(run: Run) -> Iterator[_Case]:
             outcome, text = "error", f"{planned - rounds} of {planned} trials are missing"
         elif why := shortfall(trials):
             outcome, text = "skipped", f"not ranked: {why}"
-        yield _Case(arm.name, outcome, text, sum(trial.wall_seconds or 0.0 for trial in trials))
+        yield _Case(arm.name, outcome, text, sum(trial.figures.wall_seconds or 0.0 for trial in trials))
     for name, reason in run.experiment.unavailable_arms.items():
         yield _Case(name, "skipped", reason)
-
-
-def _changes(one: Compared, arms: Sequence[str]) -> Iterator[_Case]:
-    for arm in filter(one.changes.__contains__, arms):
-        for key, change in one.changes[arm].items():
-            found = f"{change.word} {cells(change)[2]}"
-            yield _Case(f"{arm}: {key}", "skipped" if change.verdict == "undecided" else None, found)
 
 
 def _claims(run: Run) -> Iterator[_Case]:
     for claim in run.claims:
         outcome = _OUTCOMES[claim.verdict]
         settles = f"; {claim.settles or 'inconclusive'}" if outcome == "skipped" else ""
-        text = f"{claim.measured}{doubts(claim)}{settles}" if outcome else ""
+        text = f"{claim.measured}{claim_doubts(claim)}{settles}" if outcome else ""
         yield _Case(f"{claim.name}: {claim.text}", outcome, text)
 
 
 def _thresholds(judged: Iterable[ThresholdResult]) -> Iterator[_Case]:
     for one in judged:
         outcome = _OUTCOMES[one.outcome]
-        yield _Case(f"{one.threshold.text} ({one.arm})", outcome, sentence(one) if outcome else "")
+        yield _Case(f"{one.threshold.text} ({one.arm})", outcome, threshold_sentence(one) if outcome else "")
 
 
 def _suite(name: str, found: Iterable[_Case], run: Run) -> ET.Element:
     cases = list(found)
-    outcomes = Counter(case.outcome for case in cases)
-    attributes = {
-        "name": name,
-        "tests": len(cases),
-        "failures": outcomes["failure"],
-        "errors": outcomes["error"],
-        "skipped": outcomes["skipped"],
-        "timestamp": run.created,
-        "time": f"{sum(case.seconds for case in cases):.3f}",
-        "hostname": run.surroundings.host,
-    }
-    suite = ET.Element("testsuite", {key: str(value) for key, value in attributes.items()})
+    whole = f"{sum(case.seconds for case in cases):.3f}"
+    suite = ET.Element("testsuite", name=name, timestamp=run.created, hostname=run.surroundings.host, time=whole)
     for case in cases:
-        test = ET.SubElement(
-            suite, "testcase", name=case.name, classname=f"clientlab.{name}", time=f"{case.seconds:.3f}"
-        )
+        seconds = f"{case.seconds:.3f}"
+        test = ET.SubElement(suite, "testcase", name=case.name, classname=f"clientlab.{name}", time=seconds)
         if case.outcome is not None:
             ET.SubElement(test, case.outcome, message=case.text).text = case.text
         elif case.text:
@@ -129,8 +113,9 @@ def _document(suites: Iterable[ET.Element]) -> str:
     """Return the document of the suites that have cases, with their sums."""
     root = ET.Element("testsuites", name="clientlab")
     root.extend(suite for suite in suites if len(suite))
-    for count in ("tests", "failures", "errors", "skipped"):
-        root.set(count, str(sum(int(suite.get(count, 0)) for suite in root)))
+    for element in (root, *root):
+        for count, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            element.set(count, str(len(list(element.iter(tag)))))
     ET.indent(root)
     text = _NO_CHARACTER.sub("�", ET.tostring(root, encoding="unicode"))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'

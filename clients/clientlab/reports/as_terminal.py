@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -11,10 +12,9 @@ from rich.console import Group as Stack
 from rich.table import Table
 from rich.text import Text
 
-from clientlab.reports.claims_section import PAIRED, claims_table
-from clientlab.reports.contents import text_sections
-from clientlab.reports.data_table import DataTable
-from clientlab.reports.sections import Alerts, Command, Lines, Listing, Part, Report, Section, Tables, Verdicts
+from clientlab.reports.contents import PAIRED, claims_table, text_sections
+from clientlab.reports.rows import Report
+from clientlab.reports.sections import Command, DataTable, Lines, Part, Section, Tables
 from clientlab.results.document import ClaimResult, Run
 
 _SIGN = ("! ", "bold yellow")
@@ -23,66 +23,58 @@ _COLOURS = {"✓ ": "green", "✗ ": "bold red", "? ": "yellow"}
 
 def render(run: Run, *, whole: bool = False) -> RenderableType:
     """Return the report of a run, for a rich console: its short form, or the whole of it."""
-    sections = [section for section in text_sections(Report(run)) if whole or section.brief]
+    shown = document(text_sections(Report(run), whole=whole))
     more = f"Further columns, cautions in full, surroundings: clientlab report {run.run} --all"
-    return Stack(document(sections, whole=whole), *([] if whole else [Text(more, "dim")]))
+    return shown if whole else Stack(shown, Text(more, "dim"))
 
 
-def document(sections: Sequence[Section], *, whole: bool = True) -> RenderableType:
+def document(sections: Sequence[Section]) -> RenderableType:
     """Return sections below the heading of the first, with an empty line between them."""
     shown: list[RenderableType] = [Text(sections[0].heading, style="bold")]
     for section in sections:
-        lines: list[RenderableType] = [Text(sentence, style="bold green") for sentence in section.sentences]
-        lines += [line for part in section.parts for line in _part(part, whole=whole)]
-        lines += [Text(note, style="dim") for note in section.notes] if whole else []
-        shown += [*([Text()] if lines and section is not sections[0] else []), *lines]
+        shown += [Text()] if section is not sections[0] else []
+        shown += [Text(sentence, style="bold green") for sentence in section.sentences]
+        shown += [line for part in section.parts for line in _part(part)]
     return Stack(*shown)
 
 
 def claims(found: Sequence[ClaimResult]) -> RenderableType:
     """Return a table of the claims. Lines below it say what would settle the inconclusive ones."""
     settling = [Text(f"{claim.name}: to settle it: {claim.settles}") for claim in found if claim.settles]
-    return Stack(_Fitted(claims_table(found)), Text(PAIRED, style="dim"), *settling)
+    return Stack(_Fitted(replace(claims_table(found), brief=None)), Text(PAIRED, style="dim"), *settling)
 
 
-def _part(part: Part, *, whole: bool) -> Iterator[RenderableType]:
+def _part(part: Part) -> Iterator[RenderableType]:
     match part:
-        case Alerts() if whole:
-            for text, advice in (reason for _, reasons in part.items for reason in reasons):
-                yield Text.assemble(_SIGN, (text, "yellow"), f" - {advice}")
-        case Alerts(brief=brief) if brief:
-            yield Text.assemble(_SIGN, (brief, "yellow"))
-        case Listing():
-            title = f"{part.title}:"
-            yield Text.assemble(_SIGN, (title, "yellow")) if part.alert else Text(title)
+        case Lines(title=title) if title:
+            yield Text.assemble(_SIGN, (f"{title}:", "yellow")) if part.alert else Text(f"{title}:")
             yield from (Text(f"    {line}") for line in part.items)
-        case Lines() if whole or part.brief:
-            yield from map(Text, part.items)
+        case Lines(alert=True):
+            yield from (Text.assemble(_SIGN, (line, "yellow")) for line in part.items)
+        case Lines():
+            yield from (Text(line, "" if part.brief else "dim") for line in part.items)
         case Tables():
             for index, table in enumerate(part.items):
                 yield from [Text()] if index else []
-                yield Text(table.title, style="bold")
-                yield _Fitted(table, short=not whole and table.brief is not None)
-        case Verdicts():
-            yield _Fitted(claims_table(part.items), short=True)
+                yield from [Text(table.title, style="bold")] if table.title else []
+                yield _Fitted(table)
         case Command():
             yield from (Text(f"Command: {line}") for line in part.items)
 
 
+@dataclass(frozen=True)
 class _Fitted:
     """A table that fits into the console. Columns for which there is no room go into a further table.
 
     The short form has only the most important columns, and a line that names those left out.
     """
 
-    def __init__(self, table: DataTable, *, short: bool = False) -> None:
-        self._table = table
-        self._short = short
+    table: DataTable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table, width = self._table, options.max_width
+        table, width = self.table, options.max_width
         keys = list(range(table.keys))
-        columns = list(table.brief or ()) if self._short else list(range(table.keys, len(table.headings)))
+        columns = list(range(table.keys, len(table.headings)) if table.brief is None else table.brief)
         room = width - sum(self._least_width(key, width) for key in keys)
         while columns:
             taken: list[int] = []
@@ -91,31 +83,31 @@ class _Fitted:
                 left -= self._least_width(columns[0], width)
                 taken.append(columns.pop(0))
             yield self._columns([*keys, *sorted(taken)], width)
-            if columns and self._short:
+            if columns and table.brief is not None:
                 names = ", ".join(table.headings[column] for column in columns)
                 yield Text(f"Left out, for lack of room: {names} (--all shows them)", "dim")
                 return
 
     def _least_width(self, column: int, width: int) -> int:
         """Return the letters that a column needs, with the gap behind it. Words and long names may be wrapped."""
-        widest = max(cell_len(row[column]) for row in (self._table.headings, *self._table.rows))
-        if column < self._table.keys:
+        widest = max(cell_len(row[column]) for row in (self.table.headings, *self.table.rows))
+        if column < self.table.keys:
             return 2 + min(widest, max(16, width // 3))
-        return 2 + (min(widest, 12 if self._short else 24) if self._table.is_text(column) else widest)
+        return 2 + (min(widest, 24 if self.table.brief is None else 12) if self.table.is_text(column) else widest)
 
     def _columns(self, chosen: Sequence[int], width: int) -> Table:
         shown = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for column in chosen:
-            is_text = self._table.is_text(column)
-            has_lists = any(", " in row[column] for row in self._table.rows)  # such as errors by kind
+            is_text = self.table.is_text(column)
+            has_lists = any(", " in row[column] for row in self.table.rows)  # errors by kind, for example
             shown.add_column(
-                self._table.headings[column],
+                self.table.headings[column],
                 justify="left" if is_text else "right",
                 overflow="fold",
                 no_wrap=not (is_text or has_lists),
-                width=self._least_width(column, width) - 2 if column < self._table.keys else None,
+                width=self._least_width(column, width) - 2 if column < self.table.keys else None,
             )
-        for index, row in enumerate(self._table.rows):
+        for index, row in enumerate(self.table.rows):
             cells = (Text(row[column], _COLOURS.get(row[column][:2], "")) for column in chosen)
-            shown.add_row(*cells, style="bold green" if index in self._table.best else None)
+            shown.add_row(*cells, style="bold green" if index in self.table.best else None)
         return shown

@@ -1,81 +1,304 @@
-"""The list of a report's sections, and the sections that consist of charts alone.
+"""The sections of a report, in their order: the answer, the pictures, the tables, the doubts, then everything else.
 
-A new section is a function and its entry in `SECTIONS`; every format then has it.
+A section is a function that returns its parts. A new one is a function and its entry in `SECTIONS`; every format then
+has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from statistics import median
 
-from clientlab.reports import claims_section, figure_tables, headline, surroundings
-from clientlab.reports.charts import row_charts
-from clientlab.reports.sections import Charts, Facts, Lines, Part, Report, Section
-from clientlab.reports.sweeps import sweeps_of
+from clientlab import units
+from clientlab.reports import charts
+from clientlab.reports.headline import headline, load_lines, reasons_for_doubt
+from clientlab.reports.rows import Report, figure_table
+from clientlab.reports.sections import Alerts, Charts, Command, DataTable, Facts, Lines, Part, Section, Tables, Verdicts
+from clientlab.results.document import ClaimResult, Run
+from clientlab.results.figures import ranked_by
+from clientlab.results.surroundings import is_free_threaded
+from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE
+from clientlab.trial.result import Trial
+
+SIGNS = {
+    "supported": "✓", "contradicted": "✗", "inconclusive": "?",
+    "better": "✓", "worse": "✗", "undecided": "?",
+}  # fmt: skip
+"""Verdicts on claims and changes → signs for readers who cannot tell colours apart."""
+
+PAIRED = (
+    "A ratio is the typical one: the median over the rounds of how many times as much one arm has as the other in the "
+    "same round."
+)
+FASTEST = (
+    f"x fastest is the typical ratio of {ranked_by(open_load=False).label}, paired by round. All intervals of a table "
+    "together hold the ratio to the truly fastest arm in 95 of 100 runs. An arm is slower if its interval excludes 1, "
+    f"equal within {EQUAL_SHARE} if it lies within 1/{EQUAL} and {EQUAL}, and else undecided."
+)
+LEAST_P99 = (
+    "x least p99 is the same ratio of p99 from the planned start: the schedule decides an open load's wall time."
+)
+_MEDIANS = "Figures are medians of the rounds; errors are sums. A figure with a ratio is the fastest arm's times it."
+_HIGHEST_RATE = "Each round searches the highest rate; x fastest compares its inverse. Other figures are at that rate."
+_COSTS = "Medians of the rounds; a dot is one round. CPU time and memory include child processes."
+
+_MOST_GROUPS = 12
+"""Charts show at most this many groups. The tables show all groups."""
+_MOST_PACKAGES = 8
+"""A line about an environment names at most this many packages. The page has all of them."""
 
 
-def compared(report: Report) -> Section:
-    """How many times as long each arm takes as the fastest, or as in the first environment."""
-    charts = Charts(lambda: row_charts.comparisons(report.run, report.drawn), "comparison", [row_charts.RATIOS_NOTE])
-    return Section("compared", "How the arms compare", [charts], label="Compared")
+def claims(report: Report) -> Section:
+    """Return the source of the claims, the verdict on each claim, and the ratios as a chart."""
+    source = report.run.experiment.source
+    found = sorted(report.run.claims, key=lambda claim: claim.control)  # those of the source first
+    cited = "" if source is None else ", ".join(filter(None, (source.title, source.authors, source.date, source.url)))
+    parts: list[Part] = [
+        Lines([f"Source: {cited}."] if cited else []),
+        Charts(lambda: charts.claim_ratios(report.run.claims)),
+        Verdicts(found),
+        Lines([PAIRED] if found else [], brief=False),
+    ]
+    return Section("claims", "Claims", parts, brief=True)
 
 
-def times(report: Report) -> Section:
-    """How long each arm takes. Arms on the curves of a sweep have no bar."""
-    charts = Charts(lambda: row_charts.times(report.run, report.drawn), notes=[row_charts.TIMES_NOTE])
-    return Section("times", "How long it takes", [charts], label="Time")
+def claims_table(found: Sequence[ClaimResult]) -> DataTable:
+    """Return a table of the claims for text formats."""
+    heads = ("verdict", "claim", "ratio (95 %)", "rounds", "measured", "published")
+    rows = [
+        (f"{SIGNS[one.verdict]} {one.verdict}", claim_sentence(one) + claim_doubts(one),
+         units.ratio(one.ratio, one.interval), str(one.rounds), one.measured, one.published or units.UNKNOWN)
+        for one in found
+    ]  # fmt: skip
+    return DataTable(heads, rows, texts=(1, 4, 5), brief=(1, 2))
+
+
+def claim_sentence(claim: ClaimResult) -> str:
+    """Return the claim's text, with the mark of a control and the band of ratios that supports it."""
+    band = f" [{units.digits(claim.band[0])} to {units.digits(claim.band[1])}]" if claim.band else ""
+    return f"{'(control) ' if claim.control else ''}{claim.text}{band}"
+
+
+def claim_doubts(claim: ClaimResult) -> str:
+    """Return the kinds of the cautions about the claim's arms, in parentheses."""
+    return f" (caution: {', '.join(claim.cautions)})" if claim.cautions else ""
+
+
+def _with_charts(
+    section: Section, make: charts.ChartMaker, note: str, *, small: bool = False
+) -> Callable[[Report], Section]:
+    """Return a function that adds the charts of the first groups to the section."""
+
+    def add_charts(report: Report) -> Section:
+        shown, count = report.groups[:_MOST_GROUPS], len(report.groups)
+        more = [f"The charts show the first {len(shown)} of {count} groups. The tables show all."]
+        notes = [note, *(more if len(shown) < count else [])]
+        return replace(section, parts=[Charts(lambda: make(report.run, shown), notes=notes, small=small)])
+
+    return add_charts
 
 
 def sweeps(report: Report) -> Section:
-    """Curves along the axes of the experiment."""
-    return Section("sweep", "Sweeps", [Charts(lambda: sweeps_of(report.run), "sweep")])
+    """Return curves along the axes of the experiment."""
+    return Section("sweep", "Sweeps", [Charts(lambda: charts.sweeps_of(report.run))])
 
 
-def latencies(report: Report) -> Section:
-    """Each arm's latencies as an area."""
-    charts = Charts(lambda: row_charts.distributions(report.run, report.drawn), notes=[row_charts.LATENCY_NOTE])
-    return Section("latency", "Latency", [charts])
+def figures(report: Report) -> Section:
+    """Return a table for each group, with a row for each arm, the fastest first."""
+    run, groups = report.run, report.groups
+    unequal = "The source did not control" if run.claims or run.experiment.source else "Unequal, or left out"
+    notes = [_MEDIANS] if groups else []
+    for kind, note in ((False, FASTEST), (True, LEAST_P99)):
+        notes += [note] if any(group.open_load is kind and len(group.rows) > 1 for group in groups) else []
+    notes += [_HIGHEST_RATE] if any(group.searched for group in groups) else []
+    notes += [f"{unequal}: {one}" for one in run.experiment.uncontrolled]
+    tables = Tables([figure_table(group) for group in groups])
+    parts: list[Part] = [tables, Lines(list(_shard_lines(run))), Lines(notes, brief=False)]
+    return Section("table", "Figures", parts, label="Table", brief=True)
 
 
-def resources(report: Report) -> Section:
-    """What a strategy costs besides time."""
-    note = "Medians of the rounds; a dot is one round. CPU time and memory include child processes."
-    charts = Charts(lambda: row_charts.costs(report.run, report.drawn), notes=[note], small=True)
-    return Section("resources", "CPU, memory, connections", [charts])
+def _shard_lines(run: Run) -> Iterator[str]:
+    """Yield a sentence for each arm with divided trials."""
+    for arm in (one.name for one in run.experiment.arms):
+        trials = run.finished_trials_of(arm)
+        if trials and (shards := trials[-1].shards):
+            rates = [shard.figures.requests_per_second or 0.0 for trial in trials for shard in trial.shards]
+            spread = median(trial.start_spread or 0.0 for trial in trials)
+            yield (
+                f"{arm}: {len(shards)} shards, hosts: {len({shard.host for shard in shards})}, each with "
+                f"{units.rate(min(rates))} to {units.rate(max(rates))} requests/s; the last began {units.time(spread)} "
+                "after the first (median)."
+            )
+
+
+def failures(report: Report) -> Section:
+    """Return errors by kind, and the failed trials with their reasons.
+
+    A trial that ended early is partial: the requests that had finished are shown, and count nowhere else.
+    """
+    run = report.run
+    errors, requests = Counter[tuple[str, str]](), Counter[str]()
+    examples: dict[tuple[str, str], str] = {}
+    failed = []
+    for trial in sorted(run.trials, key=_arm_of):
+        name, of = _arm_of(trial), trial.figures
+        if not trial.partial:
+            requests[name] += of.requests
+            for kind, count in of.errors.items():
+                errors[name, kind] += count
+                examples.setdefault((name, kind), of.error_examples.get(kind, ""))
+        if trial.status != "done":
+            planned = run.experiment.workloads[trial.planned.workload].requests
+            finished = f"{of.requests:,}{'' if planned is None else f' of {planned:,}'}"
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in of.errors.items()) or "0"
+            failed.append((name, str(trial.planned.round), finished, kinds, f"{trial.status}: {reason_of(trial)}"))
+    shares = {key: units.share(count / max(1, requests[key[0]])) for key, count in errors.items()}
+    by_kind = [(*key, f"{count:,}", shares[key], examples[key]) for key, count in errors.items()]
+    heads = ("arm", "kind", "errors", "share of requests", "example")
+    tables = [DataTable(heads, by_kind, "Errors by kind", keys=2, texts=(4,), brief=(2, 3, 4))]
+    heads = ("arm", "round", "finished", "errors", "why it ended")
+    tables += [DataTable(heads, failed, "Failed trials", keys=2, texts=(3, 4))]
+    shown = Tables([table for table in tables if table.rows])
+    return Section("errors", "Errors and failed trials", [shown], label="Errors", brief=True)
+
+
+def _arm_of(trial: Trial) -> str:
+    """Return the arm's name. An arm named like its strategy gets its workload, upstream, route and link as well."""
+    planned = trial.planned
+    parts = [part for part in (planned.workload, *planned.way) if part not in planned.arm]
+    return f"{planned.arm} ({', '.join(parts)})" if parts and planned.arm == planned.strategy else planned.arm
+
+
+def reason_of(trial: Trial) -> str:
+    """Return why a trial is not done, in a line."""
+    kept = f"; partial: {trial.figures.requests:,} requests had finished" if trial.partial else ""
+    return f"{trial.reason or 'unknown'}{kept}"
+
+
+def cautions(report: Report) -> Section:
+    """Return every caution with its advice."""
+    return Section("cautions", "Cautions", [Alerts(list(reasons_for_doubt(report.run).items()))])
+
+
+def surroundings(report: Report) -> Section:
+    """Return the machine, the software below the clients, and each environment. Text formats have a line for each."""
+    run, found = report.run, report.run.surroundings
+    limit = found.memory_limit_bytes
+    threads = {None: "", True: ", two threads per core", False: ", one thread per core"}[found.smt]
+    machine = {
+        "host": found.host,
+        "system": f"{found.system}, kernel {found.kernel}, {found.architecture}",
+        "virtualization": found.virtualization,
+        "CPU": f"{found.cpu_model}; {found.cpu_count} cores{threads}, {found.cpu_usable:g} usable",
+        "pinned": found.placement and str(found.placement),
+        "CPU governor": found.cpu_governor,
+        "memory": units.memory(found.memory_bytes) + (f", limit {units.memory(limit)}" if limit else ""),
+        "open files": f"at most {found.open_files_limit:,}",
+        "load average": f"{found.load_average:.2f} in the minute before the run",
+        "Python": ": ".join(filter(None, (found.python, found.python_build))),
+        "TLS of Python": found.openssl,
+        "clock": found.clock,
+        "clientlab": ", commit ".join(filter(None, (run.clientlab, found.lab_commit))),
+    }
+    lists = {
+        "": {name: value for name, value in machine.items() if value},
+        "Libraries": found.libraries,
+        "What the libraries require": found.dependencies,
+        "What is compiled into the libraries": found.compiled,
+        "Servers": found.programs,
+    }
+    for name, one in (found.environments or {}).items():
+        lists[f"Environment {name}"] = {
+            "folder": one.folder,
+            "Python": f"{one.python}: {one.python_build}",
+            "TLS of Python": one.openssl or units.UNKNOWN,
+            **one.packages,
+            **{f"compiled into {library}": text for library, text in one.compiled.items()},
+        }
+    brief = [f"system: {found.system} {found.kernel}, {found.architecture}"]
+    brief += [] if found.placement is None else [f"pinned: {found.placement}"]
+    brief += [f"environment {line}" for line in environment_lines(run)]
+    facts = Facts([(title, list(of.items())) for title, of in lists.items() if of], brief=brief)
+    return Section("surroundings", "Surroundings", [facts], folded=True)
+
+
+def environment_lines(run: Run) -> list[str]:
+    """Return a line for each environment: its name, Python, GIL, and the versions of the packages that differ."""
+    environments = run.surroundings.environments or {}
+    names = dict.fromkeys(name for one in environments.values() for name in sorted(one.packages))
+    differing = [name for name in names if len({one.packages.get(name) for one in environments.values()}) > 1]
+    more = [f"and {len(differing) - _MOST_PACKAGES} more"] if len(differing) > _MOST_PACKAGES else []
+    lines = []
+    for name, one in environments.items():
+        parts = [one.python]
+        if is_free_threaded(one.python_build):
+            parts.append("free-threading")
+            trials = [trial for trial in run.trials if trial.planned.environment == name]
+            gils = {trial.planned.arm: trial.measured.gil for trial in trials if trial.measured is not None}
+            locked = [arm for arm, gil in gils.items() if gil]  # a library may switch it on
+            where = f" in {', '.join(locked)}" if 0 < len(locked) < len(gils) else ""
+            parts += [f"GIL {'on' if locked else 'off'}{where}"] if gils else []
+        parts += [f"{package} {one.packages.get(package, units.UNKNOWN)}" for package in differing[:_MOST_PACKAGES]]
+        lines.append(f"{name}: {', '.join([*parts, *more])}")
+    return lines
+
+
+def reproduction(report: Report) -> Section:
+    """Return the command that makes the run again, its seed, and what its workloads send."""
+    run, plan = report.run, report.run.experiment
+    rounds = max([1, *(trial.planned.round for trial in run.trials)])
+    stopped = f" (decided arms stopped early, the first after {min(run.decided.values())})" if run.decided else ""
+    line = (
+        f"With clientlab {run.clientlab}: rounds: {rounds}{stopped}, arms: {len(plan.arms)}, seed: {plan.seed}. "
+        f"--seed {plan.seed} repeats the order of the trials, and the delays, bodies and arrivals of each round."
+    )
+    parts: list[Part] = [Command((plan.command,)), Lines([line, *load_lines(plan)])]
+    return Section("again", "Reproduce this run", parts, label="Reproduce")
 
 
 SECTIONS: list[Callable[[Report], Section]] = [
-    headline.headline,
-    claims_section.claims,
-    figure_tables.figures,
-    compared,
-    times,
-    figure_tables.servers,
+    headline,
+    claims,
+    _with_charts(Section("compared", "How the arms compare", label="Compared"), charts.comparisons, charts.RATIOS_NOTE),
+    _with_charts(Section("times", "How long it takes", label="Time"), charts.times, charts.TIMES_NOTE),
     sweeps,
-    latencies,
-    resources,
-    figure_tables.failures,
-    surroundings.surroundings,
-    surroundings.reproduction,
+    figures,
+    failures,
+    cautions,
+    _with_charts(Section("latency", "Latency"), charts.distributions, charts.LATENCY_NOTE),
+    _with_charts(Section("resources", "CPU, memory, connections"), charts.costs, _COSTS, small=True),
+    surroundings,
+    reproduction,
 ]
 """The sections of every report, in their order. Sections without content are left out."""
 
 
 def page_sections(report: Report) -> list[Section]:
-    """Return the sections as the page shows them."""
+    """Return the sections that have content."""
     return _with_content(make(report) for make in SECTIONS)
 
 
-def text_sections(report: Report) -> list[Section]:
-    """Return the sections as text formats show them: without charts, which are not even drawn, and with fewer facts."""
-    sections = (make(report) for make in SECTIONS)
-    return _with_content(replace(one, parts=[_text_part(part) for part in one.parts]) for one in sections)
+def text_sections(report: Report, *, whole: bool) -> list[Section]:
+    """Return the sections, or those of the short form, as lines and tables. Charts are not even drawn."""
+    sections = (section for section in (make(report) for make in SECTIONS) if whole or section.brief)
+    return _with_content(replace(one, parts=[_as_text(part, whole=whole) for part in one.parts]) for one in sections)
 
 
-def _text_part(part: Part) -> Part:
-    if isinstance(part, Charts):
+def _as_text(part: Part, *, whole: bool) -> Part:
+    match part:
+        case Charts():
+            return Lines([])
+        case Facts(brief=lines):
+            return Lines(lines)
+        case Alerts(items=items):
+            return Lines([f"{text} - {advice}" for _, reasons in items for text, advice in reasons], alert=True)
+        case Verdicts(items=found):
+            part = Tables([claims_table(found)] if found else [])
+    if isinstance(part, Lines) and not (whole or part.brief):
         return Lines([])
-    return Lines(part.brief) if isinstance(part, Facts) else part
+    return Tables([replace(table, brief=None) for table in part.items]) if isinstance(part, Tables) and whole else part
 
 
 def _with_content(sections: Iterable[Section]) -> list[Section]:

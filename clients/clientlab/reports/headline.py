@@ -1,102 +1,99 @@
-"""The head of a report: the question, the answer, cautions and thresholds.
+"""The answer of a run: the head of its report, and its line in the list of runs.
 
 The answer states no difference that an interval does not show. Arms of unlike concurrency are not compared.
 """
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
 
 from clientlab import units
-from clientlab.analysis.decisions import EQUAL_SHARE, NOT_WORTH, decision_of
-from clientlab.analysis.ratios import FEWEST_ROUNDS
+from clientlab.errors import LabError
+from clientlab.judging import ranking
 from clientlab.judging.cautions import MINOR, PHRASES
-from clientlab.judging.contrasts import Contrast, contrasts, environment_pairs, link_pairs, route_contrasts
-from clientlab.judging.ranking import group_of, shortfall
+from clientlab.judging.judgement import read_judged
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.rows import Group, Row
-from clientlab.reports.sections import Alerts, Lines, Listing, Part, Report, Section
+from clientlab.reports.rows import Group, Report, Row, groups_of
+from clientlab.reports.sections import Lines, Part, Section
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import BY_KEY, HIGHEST_RATE, cost_of
 from clientlab.results.plan import Plan
-from clientlab.results.trial import shown_time
+from clientlab.results.store import RUN_FILE, Store
+from clientlab.statistics.decisions import EQUAL_SHARE, NOT_WORTH, decide
+from clientlab.statistics.ratios import FEWEST_ROUNDS
+from clientlab.trial.result import format_time
 
 _P99 = BY_KEY["p99"]
-_VERDICTS = {"equal": f": equal within {EQUAL_SHARE}", "undecided": ": undecided"}
+_CLAIM_VERDICTS = ("supported", "contradicted", "inconclusive")
 _BOUND = ", a lower bound: it falls on failed requests"
-
 _MOST_HIGHLIGHTED = 3
 """Answers that stand out. Further ones are plain lines."""
 
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to one question in a sentence. `more`: details, such as what is undecided."""
-
-    sentence: str
-    more: Sequence[str] = ()
+Answer = list[str]
+"""The answer to one question in a sentence, then its details, for example what is undecided."""
 
 
 def headline(report: Report) -> Section:
-    """Return the question, a sentence for each question that the run answers, then cautions, thresholds and the run."""
+    """Return the question, a sentence for each question that the run answers, the thresholds, and the run's facts."""
     run = report.run
     environments, groups = environment_answers(run), group_answers(report.groups)
     found = [
-        *([Answer(tally(run.claims))] if run.claims else []),
+        *([[tally(run.claims)]] if run.claims else []),
         *(environments or groups),
         *_session_answers(run),
-        *_contrast_answers(run, "link", contrasts(run, link_pairs(run.experiment.arms))),
-        *_contrast_answers(run, "route", route_contrasts(run)),
+        *_contrast_answers("link", ranking.contrasts(run, ranking.link_pairs(run.experiment.arms)), run),
+        *_contrast_answers("route", ranking.route_contrasts(run), run),
     ]
-    sentences = [one.sentence for one in found]
-    details = [*sentences[_MOST_HIGHLIGHTED:], *(line for one in found for line in one.more)]
-    details += answers(report.groups) if environments else []
+    sentences = [sentence for sentence, *_ in found]
+    details = [*sentences[_MOST_HIGHLIGHTED:], *(line for _, *more in found for line in more)]
+    details += [" ".join(answer) for answer in groups] if environments else []
     failed = any(one.outcome == "failed" for one in report.judged)
-    limits = "Limits that did not hold" if failed else "Limits"
     done, probes = sum(trial.status == "done" for trial in run.trials), len(run.probes)
     facts = (
         f"run {run.run}",
         run.status,
-        shown_time(run.created),
+        format_time(run.created),
         f"{done} of {len(run.trials)} trials done{f', {probes} trials of searches' if probes else ''}",
-        f"{sum(trial.requests for trial in run.trials):,} requests",
+        f"{sum(trial.figures.requests for trial in run.trials):,} requests",
         f"{run.surroundings.cpu_model}, {run.surroundings.cpu_usable:g} cores",
         run.surroundings.python,
     )
     loads = load_lines(run.experiment)
+    doubts = [title for title in reasons_for_doubt(run) if title not in {PHRASES[kind] for kind in MINOR}]
     parts: list[Part] = [
         Lines(details, brief=not run.claims),
-        _cautions(run),
-        Listing(limits, lines(report.judged), alert=failed),
+        Lines([f"Cautions: {', '.join(doubts)}."] if doubts else [], alert=True),
+        Lines(threshold_lines(report.judged), "Limits that did not hold" if failed else "Limits", alert=failed),
         Lines([*(loads if len(loads) == 1 else []), " · ".join(facts)]),
     ]
     shown = sentences[:_MOST_HIGHLIGHTED]
     return Section("answer", run.experiment.question, parts, label="Answer", sentences=shown, brief=True)
 
 
-def _cautions(run: Run) -> Alerts:
-    """Return the cautions by kind. The short form is a line that names those that matter for a decision."""
-    by_kind: dict[str, list[tuple[str, str]]] = {}
+def reasons_for_doubt(run: Run) -> dict[str, list[tuple[str, str]]]:
+    """Return the cautions of a run: each title with its texts and advice."""
+    found: dict[str, list[tuple[str, str]]] = {}
     if run.status != "done":
         status = f"this run is {run.status}"
-        by_kind[status] = [(f"{status}.", "the report shows the trials that finished")]
+        found[status] = [(f"{status}.", "the report shows the trials that finished")]
     for one in run.cautions:
-        by_kind.setdefault(one.kind, []).append((one.text, one.advice))
-    titles = {kind: PHRASES.get(kind, kind.replace("-", " ")) for kind in by_kind}
-    named = [title for kind, title in titles.items() if kind not in MINOR]
-    alerts = [(titles[kind], reasons) for kind, reasons in by_kind.items()]
-    return Alerts(alerts, f"Cautions: {', '.join(named)}." if named else "")
+        found.setdefault(PHRASES.get(one.kind, one.kind.replace("-", " ")), []).append((one.text, one.advice))
+    return found
 
 
 def tally(claims: Sequence[ClaimResult]) -> str:
     """Return how many claims of the source, and how many controls of the lab, have each verdict."""
     sentences = []
-    for name, is_control in (("claims", False), ("controls", True)):
-        found = [one.verdict for one in claims if one.control == is_control]
-        words = ("supported", "contradicted", "inconclusive")
-        counts = [f"{count} {word}" for word in words if (count := sum(verdict == word for verdict in found))]
-        sentences += [f"Of {len(found)} {name if len(found) > 1 else name[:-1]}: {', '.join(counts)}."] if found else []
+    for name, is_control in (("claim", False), ("control", True)):
+        found = Counter[str](one.verdict for one in claims if one.control == is_control)
+        counts = ", ".join(f"{found[verdict]} {verdict}" for verdict in _CLAIM_VERDICTS if found[verdict])
+        sentences += [f"Of {found.total()} {name}{'' if found.total() == 1 else 's'}: {counts}."] if found else []
     return " ".join(sentences)
 
 
@@ -117,13 +114,13 @@ def load_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def lines(results: Sequence[ThresholdResult]) -> list[str]:
+def threshold_lines(results: Sequence[ThresholdResult]) -> list[str]:
     """Return a line for each threshold that failed or is not sure; if all held, one line for all."""
-    found = [f"{one.outcome.upper()}: {sentence(one)}" for one in results if one.outcome != "held"]
+    found = [f"{one.outcome.upper()}: {threshold_sentence(one)}" for one in results if one.outcome != "held"]
     return found or ([f"all thresholds held ({len(results)} checked)"] if results else [])
 
 
-def sentence(result: ThresholdResult) -> str:
+def threshold_sentence(result: ThresholdResult) -> str:
     """Return the threshold, the arm, the run and what was found."""
     figure, change = result.threshold.figure, result.threshold.change
 
@@ -151,32 +148,25 @@ def sentence(result: ThresholdResult) -> str:
 
 
 def group_answers(groups: Sequence[Group]) -> list[Answer]:
-    """Return an answer for each group."""
-    return [_answer(group, named=len(groups) > 1) for group in groups] or [Answer("No trial finished.")]
-
-
-def answers(groups: Sequence[Group]) -> list[str]:
-    """Return a line for each group, with its details."""
-    return [" ".join([one.sentence, *one.more]) for one in group_answers(groups)]
-
-
-def _answer(group: Group, *, named: bool) -> Answer:
-    """Return the lead of the fastest load, and as details those of the other loads that have several arms."""
-    where = f"{group.title}: " if named else ""
-    found: list[str] = []
-    for rows in group.by_load:
-        if (leads := _leads(rows)) and (len(rows) > 1 or not found):
-            load = f"With {group.place_of(rows[0])}, " if group.mixed else ""
-            found += [f"{load}{leads[0]}", *leads[1:]]
-    found += [f"{group.name_of(row)} is not ranked: {row.shortfall}." for row in group.rows if row.shortfall]
-    first, *more = found
-    return Answer(f"{where}{first}", [f"{where}{' '.join(more)}"] if more else [])
+    """Return an answer for each group: the lead of its fastest load, and as details those of the other loads."""
+    found = []
+    for group in groups:
+        where = f"{group.title}: " if len(groups) > 1 else ""
+        parts: list[str] = []
+        for rows in group.by_load:
+            if (leads := _leads(rows)) and (len(rows) > 1 or not parts):
+                load = f"With {group.place_of(rows[0])}, " if group.mixed else ""
+                parts += [f"{load}{leads[0]}", *leads[1:]]
+        parts += [f"{group.name_of(row)} is not ranked: {row.shortfall}." for row in group.rows if row.shortfall]
+        first, *more = parts
+        found.append([f"{where}{first}", *([f"{where}{' '.join(more)}"] if more else [])])
+    return found or [["No trial finished."]]
 
 
 def _leads(rows: Sequence[Row]) -> list[str]:
     """Return the fastest of arms with equal load and its lead, then sentences on arms that are not surely slower.
 
-    Empty if no arm is ranked. An open load's arms are ranked by p99; one whose p99 is only a lower bound has no ratio.
+    Empty if no arm is ranked. The arms of an open load are ranked by p99; one whose p99 is a lower bound has no ratio.
     """
     rows = [row for row in rows if not row.shortfall]
     if not rows:
@@ -185,19 +175,19 @@ def _leads(rows: Sequence[Row]) -> list[str]:
     others = [row for row in rows if row is not best]
     bounded = [row for row in others if best.rate is not None and _P99.key in row.bounds]
     known = [row for row in others if row not in bounded]
-    slower = [row for row in known if decision_of(row.ratio).word == "slower"]
+    slower = [row for row in known if decide(row.ratio).word == "slower"]
     ends = [*slower[:1], *slower[1:][-1:]]
     if best.rate is not None:
         lead = f"{best.name} had a p99 of {best.text(_P99)} from the planned start{'; ' if ends else ''}"
         lead += " and ".join(f"that of {row.name} is {units.ratio_of(row.ratio)} times as long" for row in ends)
     else:
-        lead = f"{best.name} was the fastest"
+        lead, times = f"{best.name} was the fastest", "times as fast as"
         if best.figures[HIGHEST_RATE.key] is not None:
-            lead = f"{best.name} held {best.text(HIGHEST_RATE)} requests/s"
+            lead, times = f"{best.name} held {best.text(HIGHEST_RATE)} requests/s", "times the rate of"
         elif (rate := best.figures["throughput"]) is not None:
             lead = f"{best.name} made {units.rate(rate)} requests/s"
         lead += ", " if ends else ""
-        lead += " and ".join(f"{units.ratio_of(row.ratio)} times as fast as {row.name}" for row in ends)
+        lead += " and ".join(f"{units.ratio_of(row.ratio)} {times} {row.name}" for row in ends)
     found = [f"{lead}.", *_not_slower(best, known)]
     if bounded:
         names = _list([f"{row.name} ({row.text(_P99)})" for row in bounded])
@@ -207,20 +197,23 @@ def _leads(rows: Sequence[Row]) -> list[str]:
 
 def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
     """Return which arms equal the best, and which are undecided, with what the rounds show and what would decide."""
-    equal = [row.name for row in others if decision_of(row.ratio).word == "equal"]
+    equal = [row.name for row in others if decide(row.ratio).word == "equal"]
     found = [f"{_list(equal)} {'is' if len(equal) == 1 else 'are'} equal within {EQUAL_SHARE}."] if equal else []
-    unsure = [row for row in others if decision_of(row.ratio).word in {"undecided", "faster"}]
+    unsure = [row for row in others if decide(row.ratio).word in {"undecided", "faster"}]
     if not unsure:
         return found
     states = []
     for row in unsure:
-        these, those = ({trial.round: cost_of(trial) for trial in one.trials} for one in (row, best))
+        these, those = ({trial.planned.round: cost_of(trial) for trial in one.trials} for one in (row, best))
         slower = [these[number] > those[number] for number in these.keys() & those.keys()]
-        so_far = f"{units.ratio_of(row.ratio)} times as long, slower in {sum(slower)} of {len(slower)} rounds"
+        times, rounds = units.ratio_of(row.ratio), f"in {sum(slower)} of {len(slower)} rounds"
+        so_far = f"{times} times as long, slower {rounds}"
+        if best.figures[HIGHEST_RATE.key] is not None:
+            so_far = f"{best.name} held {times} times its rate, more {rounds}"
         states.append(f"{row.name}, {so_far if row.ratio else 'no round has both'}")
-    rounds = {row.name: decision_of(row.ratio).rounds for row in unsure}
-    worth = [count for count in rounds.values() if count is not None]
-    far = [name for name, count in rounds.items() if count is None]
+    needed = {row.name: decide(row.ratio).rounds for row in unsure}
+    worth = [count for count in needed.values() if count is not None]
+    far = [name for name, count in needed.items() if count is None]
     if all(row.ratio is None or row.ratio.interval is None for row in unsure):
         deciding = f"An interval takes {FEWEST_ROUNDS} rounds."
     elif worth:
@@ -236,56 +229,105 @@ def _list(names: Sequence[str]) -> str:
 
 def environment_answers(run: Run) -> list[Answer]:
     """Return an answer for each environment beside the first."""
-    return _contrast_answers(run, "environment", contrasts(run, environment_pairs(run.experiment.arms)))
+    pairs = ranking.environment_pairs(run.experiment.arms)
+    return _contrast_answers("environment", ranking.contrasts(run, pairs), run)
 
 
-def _contrast_answers(run: Run, part: str, found: Iterable[Contrast]) -> list[Answer]:
+def _contrast_answers(part: str, found: Iterable[ranking.Contrast], run: Run) -> list[Answer]:
     """Return an answer for each two environments, links or routes: of a single arm, or of all in one sentence."""
-    families: dict[tuple[str, str], list[Contrast]] = {}
+    families: dict[tuple[str, str], list[ranking.Contrast]] = {}
     for one in found:
         name, base = (str(getattr(arm, part) or "none") for arm in (one.arm, one.base))
         families.setdefault((name, base), []).append(one)
     answers = []
     for (name, base), family in families.items():
         pairs = [_pair_sentence(run, one) for one in family]
-        if len(pairs) == 1:
-            answers.append(Answer(pairs[0]))
-        else:
+        if len(pairs) > 1:
             whole = _family_sentence(f"{part.capitalize()} {name} instead of {base}", family)
-            answers.append(Answer(whole, pairs if part == "environment" else []))
+            pairs = [whole, *(pairs if part == "environment" else [])]
+        answers.append(pairs)
     return answers
 
 
-def _pair_sentence(run: Run, found: Contrast) -> str:
+def _pair_sentence(run: Run, found: ranking.Contrast) -> str:
     """Return how many times the time and the CPU time one arm takes of the other, or why they are not compared."""
-    ratios = {found.figure.label: found.time, "CPU time per request": found.cpu}
+    ratios = {found.figure.label: found.time, BY_KEY["cpu"].label: found.cpu}
     known = [f"{units.ratio_of(ratio)} times the {label}" for label, ratio in ratios.items() if ratio is not None]
     if known:
-        verdict = _VERDICTS.get(decision_of(found.time).word, "")
-        return f"{found.arm.name} takes {' and '.join(known)} of {found.base.name}{verdict}."
+        verdict = {"equal": f": equal within {EQUAL_SHARE}", "undecided": ": undecided"}
+        ending = verdict.get(decide(found.time).word, "")
+        return f"{found.arm.name} takes {' and '.join(known)} of {found.base.name}{ending}."
     arms = (found.arm, found.base)
-    why = "; ".join(f"{arm.name}: {why}" for arm in arms if (why := shortfall(run.trials_of(arm.name))))
+    why = "; ".join(f"{arm.name}: {why}" for arm in arms if (why := ranking.shortfall(run.trials_of(arm.name))))
     return f"{found.arm.name} and {found.base.name} are not compared: {why or 'no round has both without errors'}."
 
 
-def _family_sentence(change: str, family: Sequence[Contrast]) -> str:
+def _family_sentence(change: str, family: Sequence[ranking.Contrast]) -> str:
     """Return what a change of environment, link or route does to all its arms."""
-    words = {"slower": "longer", "faster": "shorter", "equal": f"equal within {EQUAL_SHARE}", "undecided": "undecided"}
-    named: dict[str, list[str]] = {said: [] for said in words.values()}
-    for one in family:
+    arms = [one.arm for one in family]
+    names = [arm.label or arm.strategy for arm in arms]
+    for part in ("upstream", "route", "link"):
+        values = [str(getattr(arm, part) or "no link") for arm in arms]
+        if len(set(names)) < len(names) and len(set(values)) > 1:
+            names = [f"{name} · {value}" for name, value in zip(names, values, strict=True)]
+    decided: dict[str, list[str]] = {"slower": [], "faster": [], "equal": [], "undecided": []}
+    for name, one in zip(names, family, strict=True):
         ratio = "not compared" if one.time is None else f"{units.ratio_of(one.time)} times"
-        named[words[decision_of(one.time).word]].append(f"{one.arm.label or one.arm.strategy} ({ratio})")
-    parts = [f"{said} with {_list(names)}" for said, names in named.items() if names]
+        decided[decide(one.time).word].append(f"{name} ({ratio})")
+    said = {"equal": f"equal within {EQUAL_SHARE}"}
+    parts = [f"{said.get(word, word)} with {_list(arms)}" for word, arms in decided.items() if arms]
     return f"{change}, {family[0].figure.label}: {'; '.join(parts)}."
 
 
 def _session_answers(run: Run) -> list[Answer]:
     """Return how one session per thread compares with one for all, for each library that is measured in both forms."""
-    arms = {(group_of(arm), arm.strategy): arm for arm in run.experiment.arms}
+    arms = {(ranking.arm_key(arm)[0], arm.strategy): arm for arm in run.experiment.arms}
     pairs = []
     for (group, strategy), arm in arms.items():
         client, _, executor = strategy.partition("@")
         shared = arms.get((group, f"{client.removesuffix('-per-thread')}@{executor or 'threads'}"))
         if client.endswith("-per-thread") and shared is not None:
             pairs.append((arm, shared))
-    return [Answer(_pair_sentence(run, one)) for one in contrasts(run, pairs)]
+    return [[_pair_sentence(run, one)] for one in ranking.contrasts(run, pairs)]
+
+
+def summarize_run(store: Store, name: str) -> dict[str, Any]:
+    """Return what the list of runs says. A run that cannot be read has `status` ``unreadable`` and a `reason`."""
+    try:
+        run = read_judged(store.folder / name / RUN_FILE)
+    except LabError as error:
+        nothing = dict.fromkeys(("experiment", "strategies", "when", "machine", "trials", "failed", "answer"))
+        return {"run": name, **nothing, "status": "unreadable", "claims": {}, "reason": f"unreadable: {error}"}
+    answer = tally(run.claims) if run.claims else (environment_answers(run) or group_answers(groups_of(run)))[0][0]
+    verdicts = Counter[str](claim.verdict for claim in run.claims)
+    return {
+        "run": name,
+        "experiment": run.experiment.name,
+        "strategies": list(dict.fromkeys(arm.strategy for arm in run.experiment.arms)),
+        "when": run.created,
+        "machine": f"{run.surroundings.host}, {run.surroundings.cpu_model}",
+        "trials": run.measured,
+        "failed": sum(trial.status != "done" for trial in run.trials),
+        "status": run.status,
+        "claims": {verdict: verdicts[verdict] for verdict in _CLAIM_VERDICTS} if verdicts else {},
+        "answer": textwrap.shorten(answer, 120, placeholder=" …"),
+        "reason": None,
+    }
+
+
+def runs_table(found: Sequence[dict[str, Any]]) -> Table:
+    """Return a table of listed runs for the terminal."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("run", no_wrap=True)
+    for name in ("measured", "when", "status", "trials", "answer"):
+        table.add_column(name, overflow="fold", justify="right" if name == "trials" else "left")
+    for row in found:
+        measured = row["experiment"]
+        if measured == "run":  # its command line named strategies instead of an experiment
+            measured = textwrap.shorten(", ".join(row["strategies"]), 60, placeholder=" …")
+        failed = f" ({row['failed']} failed)" if row["failed"] else ""
+        trials = None if row["trials"] is None else f"{row['trials']}{failed}"
+        when = row["when"] and row["when"][: len("2024-05-06T07:08")].replace("T", " ")
+        cells = (row["run"], measured, when, row["reason"] or row["status"], trials, row["answer"])
+        table.add_row(*(Text(cell or units.UNKNOWN) for cell in cells))
+    return table

@@ -1,80 +1,61 @@
-"""A run as groups of rows, one row per arm: the data of tables and charts."""
+"""A run as tables: groups of arms that are compared with each other, with a row per arm and a column per figure."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from clientlab import units
-from clientlab.analysis.ratios import Estimate, Ratio, typical_figure
-from clientlab.analysis.simultaneous import Comparisons
+from clientlab.judging import ranking
 from clientlab.judging.cautions import REORDERING, commonest_verdict
 from clientlab.judging.find_max import typical_rate
-from clientlab.judging.ranking import (
-    ArmKey,
-    GroupKey,
-    OfferedLoad,
-    Standing,
-    baseline_of,
-    compared_by,
-    finished_by_group,
-    load_of,
-    ranked,
-    shortfall,
-)
-from clientlab.judging.verdict import FULL
+from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports.sections import DataTable
 from clientlab.results.document import Run
-from clientlab.results.figure_definition import Figure, When
-from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, cost_of, ranked_by
-from clientlab.results.trial import Trial
+from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, ranked_by
+from clientlab.statistics.ratios import Estimate, Ratio, typical_figure
+from clientlab.trial.bottleneck import FULL
+from clientlab.trial.result import PlannedTrial, Trial
 
 WAITS = "*"
 """Marks latencies that include the wait for a free connection. A caution explains it."""
 
 _LARGE_BODY = 1 << 20
+_MOST_COLUMNS = 8
+"""The most columns of a table's short form."""
 _THROUGHPUT = BY_KEY["throughput"]
 _FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])
+"""Figures that have ratios beside the one that ranks the arms."""
 
 _PARTS = {"client": "client", "link": "link", "proxy": "proxy", "upstream": "upstream", "latency": "delays"}
 """Busy shares that are always shown, with their names."""
-
 _DECIDING = {"client-connections": "connections", "client-streams": "streams", "client-lock": "waiting"}
-"""Verdict to the share that led to it, if its name does not say so."""
+"""Verdict → the share that led to it, if they have different names."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """An arm with its figures over the rounds.
+@dataclass(frozen=True, kw_only=True)
+class Row(ranking.Standing):
+    """An arm with its standing in its group and its figures over the rounds.
 
-    `fastest`: of the arms with its `load`; `alone`: no other arm of the group has that load. `ratio`: to the fastest
-    arm with its load, `ratios`: the same of further figures. `figures`: key to value; those that have ratios agree with
-    them. `bounds`: keys of figures that are only lower bounds, because requests failed. `level`: typical seconds of
-    what arms are ranked by, `costs`: the same of each round. `verdict`: the commonest, `shares`: median busy shares of
-    the trials with it. `waits`: latencies include the wait for a free connection. `doubtful`: by a caution.
+    `figures`: by key; those with a ratio agree with it. `ratios`: of further figures, to the fastest arm with the same
+    `load`. `alone`: no other arm of the group has that load. `doubtful`: a caution says that its place may be wrong.
     """
 
-    name: str
-    strategy: str
-    fastest: bool
-    ratio: Ratio | None
-    to_baseline: Ratio | None
-    costs: tuple[float, ...]
-    level: float
+    trials: Sequence[Trial]
+    load: ranking.OfferedLoad
     figures: Mapping[str, float | None]
-    errors: dict[str, int]
-    concurrency: int
-    verdict: str | None
-    waits: bool
-    shares: Mapping[str, float]
-    trials: tuple[Trial, ...]
-    bounds: frozenset[str] = frozenset()
-    alone: bool = False
-    doubtful: bool = False
-    load: OfferedLoad = (1, None)
-    ratios: Mapping[str, Ratio] = field(default_factory=dict)
+    ratios: Mapping[str, Ratio]
+    alone: bool
+    doubtful: bool
+
+    @property
+    def planned(self) -> PlannedTrial:
+        """The plan of the first trial, for what is the same in all of them."""
+        return self.trials[0].planned
 
     @property
     def rate(self) -> float | None:
@@ -85,7 +66,7 @@ class Row:
     def load_parts(self) -> tuple[str, str, str]:
         """Concurrency, rate and stages in words; empty if there are none."""
         rate, stages = self.load[1] or (None, None)
-        return f"c={self.concurrency}", "" if rate is None else f"{units.rate(rate)}/s", str(stages or "")
+        return f"c={self.planned.concurrency}", "" if rate is None else f"{units.rate(rate)}/s", str(stages or "")
 
     @property
     def first(self) -> bool:
@@ -94,15 +75,38 @@ class Row:
 
     @property
     def shortfall(self) -> str | None:
-        """Why it is not ranked; None if it is."""
-        return shortfall(self.trials)
+        """Why the arm is not ranked; None if it is."""
+        return ranking.shortfall(self.trials)
+
+    @cached_property
+    def errors(self) -> Counter[str]:
+        """Failed requests of all rounds by kind."""
+        return sum((Counter(trial.figures.errors) for trial in self.trials), Counter[str]())
+
+    @cached_property
+    def bounds(self) -> frozenset[str]:
+        """Keys of the figures that are only lower bounds, because requests failed."""
+        return frozenset(figure.key for figure in FIGURES if figure.is_bound(self.trials))
+
+    @cached_property
+    def waits(self) -> bool:
+        return any(trial.figures.waits_for_connection for trial in self.trials)
+
+    @cached_property
+    def verdict(self) -> str | None:
+        return commonest_verdict(self.trials)
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """The median busy shares of the trials with the commonest verdict."""
+        busy = [own.shares.known for trial in self.trials if (own := trial.verdict) and own.bound == self.verdict]
+        return {part: float(median(one[part] for one in busy if part in one)) for one in busy for part in one}
 
     @property
     def bottleneck(self) -> str:
-        """The verdict in words."""
-        special = {"on-schedule": "none, on schedule", "start-up": "start of the pool", None: units.UNKNOWN}
         if self.verdict == "client-bound" and self.shares.get("machine", 0.0) >= FULL:
             return "client, full machine"  # on a larger machine it might do more
+        special = {"on-schedule": "none, on schedule", "start-up": "start of the pool", None: units.UNKNOWN}
         return special.get(self.verdict) or str(self.verdict).removesuffix("-bound").replace("-", " ")
 
     def text(self, figure: Figure) -> str:
@@ -118,52 +122,43 @@ class Row:
 
 @dataclass(frozen=True)
 class Group:
-    """The arms with one workload, upstream, route and link: those of equal load together, the fastest first.
+    """The arms with one workload, upstream, route and link: those with equal load together, the fastest first.
 
-    `requests`: of each trial; None if a duration ends it, or if it varies. `large_bodies`: of 1 MiB or more.
+    `requests`: per trial; None if a duration ends it, or if arms differ. `large_bodies`: of 1 MiB or more.
     `baseline`: name of the row that others are compared with.
     """
 
-    key: GroupKey
+    title: str
     rows: list[Row]
     requests: int | None
-    large_bodies: bool = False
-    baseline: str | None = None
-
-    @property
-    def title(self) -> str:
-        return self.key.title
+    large_bodies: bool
+    baseline: str | None
 
     @property
     def open_load(self) -> bool:
-        """Whether requests arrive by a schedule."""
         return any(row.rate is not None for row in self.rows)
 
     @property
     def searched(self) -> bool:
-        """Whether arms are compared by the highest rate that each held."""
+        """Whether arms are compared by the highest rate that each of them held."""
         return any(row.figures[HIGHEST_RATE.key] is not None for row in self.rows)
 
     @property
     def by_load(self) -> list[list[Row]]:
         """The rows of each load; arms are compared only within these."""
-        found: dict[OfferedLoad, list[Row]] = {}
-        for row in self.rows:
-            found.setdefault(row.load, []).append(row)
-        return list(found.values())
+        loads = dict.fromkeys(row.load for row in self.rows)
+        return [[row for row in self.rows if row.load == load] for load in loads]
 
     @property
     def mixed(self) -> bool:
         """Whether arms differ in concurrency or in their rates."""
         return len(self.by_load) > 1
 
-    def shows(self, figure: Figure, when: When) -> bool:
-        """Return whether a figure that reports show in that case is shown for this group."""
-        if when == "large bodies":
-            return self.large_bodies
-        if when == "durations":
-            return self.requests is None
-        return when == "always" or any(row.figures[figure.key] is not None for row in self.rows)
+    def shows(self, figure: Figure) -> bool:
+        """Return whether reports show the figure for this group."""
+        known = any(row.figures[figure.key] is not None for row in self.rows)
+        cases = {"always": True, "known": known, "durations": self.requests is None, "large bodies": self.large_bodies}
+        return cases[figure.column.when if figure.column else "always"]
 
     def place_of(self, row: Row) -> str:
         """Return what distinguishes the arm's load from others of the group: ``c=32``, ``200/s``, stages."""
@@ -175,10 +170,93 @@ class Group:
         return f"{row.name} ({self.place_of(row)})" if self.mixed else row.name
 
 
+@dataclass(frozen=True)
+class Report:
+    """A run with the user's thresholds and their outcomes (`judged`)."""
+
+    run: Run
+    judged: Sequence[ThresholdResult] = ()
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        return groups_of(self.run)
+
+
+def groups_of(run: Run) -> list[Group]:
+    """Return the groups of a run in the experiment's order, without arms that have no finished trial."""
+    further = {figure: ranking.compare_by(run, figure) for figure in _FURTHER}
+    doubtful = {arm for caution in run.cautions if caution.kind in REORDERING for arm in caution.arms}
+    within, baseline = ranking.baseline_of(run) or (None, None)
+    finished = ranking.finished_by_group(run)
+    groups = []
+    for key, standings in ranking.rank_arms(run).items():
+        arms = finished[key].items()
+        trials = {name: sorted(of_arm, key=lambda trial: trial.planned.round) for name, of_arm in arms}
+        every = [trial for of_arm in trials.values() for trial in of_arm]
+        workloads = [run.experiment.workloads[trial.planned.workload] for trial in every]
+        counts = {workload.requests for workload in workloads}
+        bodies = [(trial.figures.bytes_received or 0) / max(1, trial.figures.requests) for trial in every]
+        largest = max(*bodies, *(workload.upload_size or 0 for workload in workloads))
+        loads = {name: ranking.load_of(run, of_arm[0]) for name, of_arm in trials.items()}
+        arms_with = Counter(loads.values())
+        medians = {one.name: _figures_at(trials[one.name], one.level) for one in standings}
+        rows = []
+        for one in standings:
+            load, best = loads[one.name], medians[one.reference]
+            ratios = {
+                figure.key: ratio
+                for figure, found in further.items()
+                if figure is not ranked_by(open_load=load[1] is not None)
+                and (key, one.name) in found
+                and (ratio := found[key, one.name].ratio(one.name, one.reference))
+            }
+            shown = {name: value * ratio.value for name, ratio in ratios.items() if (value := best[name])}
+            rows.append(Row(
+                **vars(one), trials=trials[one.name], load=load, figures=medians[one.name] | shown, ratios=ratios,
+                alone=len(arms_with) > 1 and arms_with[load] == 1,
+                doubtful=trials[one.name][0].planned.arm in doubtful,
+            ))  # fmt: skip
+        compared_with = baseline if key == within and baseline in trials else None
+        requests = counts.pop() if len(counts) == 1 else None
+        groups.append(Group(key.title, rows, requests, largest >= _LARGE_BODY, compared_with))
+    return groups
+
+
+def _figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]:
+    """Return each figure's median over the rounds; figures that follow from the ranking are those at `level`."""
+    found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
+    if found[HIGHEST_RATE.key] is not None:
+        return found | {HIGHEST_RATE.key: 1 / level}
+    open_load = any(trial.figures.open_load is not None for trial in trials)
+    ranks_by = ranked_by(open_load=open_load)
+    typical = found[ranks_by.key]
+    if not typical or not math.isfinite(level) or level <= 0 or ranks_by.has_bounds(trials):
+        return found
+    if open_load:
+        return found | {ranks_by.key: level}
+    if len(_THROUGHPUT.values(trials)) == len(trials):
+        found[_THROUGHPUT.key] = 1 / level
+    if found["received"]:
+        found["received"] *= typical / level
+    if found["wall"] and not any(one.figures.tail_seconds or one.figures.errors for one in trials):
+        found["wall"] *= level / typical
+    return found
+
+
+def speed_of(trials: Iterable[Trial]) -> Estimate | None:
+    """Return an arm's median of successful requests per second with its 95 % interval; None if none succeeded."""
+    rates = {trial.planned.round: rate for trial in trials for rate in _THROUGHPUT.values([trial]) if rate > 0}
+    if (found := typical_figure(rates)) is None:
+        return None
+    value = float(median(rates.values()))
+    low, high = found.interval or (None, None)
+    return Estimate(value, low and min(low, value), high and max(high, value))
+
+
 def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
     """Return the busy shares, the one that decided first: ``client connections 99 %, delays 12 %``."""
-    parts = sorted(((shares[part], name) for part, name in _PARTS.items() if part in shares), reverse=True)
     words = str(verdict).removesuffix("-bound")
+    parts = sorted(((shares[part], name) for part, name in _PARTS.items() if part in shares), reverse=True)
     for deciding in (_DECIDING.get(words, ""), words.replace("-", "_"), words.replace("-", "")):
         if deciding in shares and deciding not in _PARTS:
             parts.insert(0, (shares[deciding], words.replace("-", " ")))
@@ -186,110 +264,55 @@ def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {100 * share:.0f} %" for share, name in parts) or units.UNKNOWN
 
 
-def further_figures(*, open_load: bool) -> list[Figure]:
-    """Return the figures that have ratios beside the one that ranks the arms."""
-    return [figure for figure in _FURTHER if figure is not ranked_by(open_load=open_load)]
+def figure_table(group: Group) -> DataTable:
+    """Return the table of a group, with a column for each figure that it has."""
+    rows = group.rows
+    keys, heads, cells = zip(*_columns(group), strict=True)
+    places = {key: place for place, key in enumerate(keys, start=1)}
+    deciding = [_THROUGHPUT.key]
+    if group.searched:
+        deciding = [HIGHEST_RATE.key]
+    elif group.open_load:
+        deciding = ["p99", "achieved_rate", *(["dropped"] if any(row.figures["dropped"] for row in rows) else [])]
+    short = ["ratio", *deciding, *(["c"] if group.mixed else []), "bottleneck"]
+    short += ["errors"] if any(row.errors for row in rows) else []
+    short = list(dict.fromkeys([*short, "p99", "baseline", "received", "cpu", "p50"]))
+    return DataTable(
+        ("strategy" if all(row.name == row.planned.strategy for row in rows) else "arm", *heads),
+        [(f"{row.name} !" if row.doubtful else row.name, *line) for row, *line in zip(rows, *cells, strict=True)],
+        group.title if group.mixed else f"{group.title} · c={rows[0].planned.concurrency}",
+        texts=[places[key] for key in ("bottleneck", "shares") if key in places],
+        best=[index for index, row in enumerate(rows) if row.first],
+        brief=[places[key] for key in short if key in places][: _MOST_COLUMNS - 1],
+    )
 
 
-def groups_of(run: Run) -> list[Group]:
-    """Return all groups of a run, in the experiment's order, without arms that have no finished trial."""
-    trials_of_groups = finished_by_group(run)
-    further = {figure.key: compared_by(run, figure) for figure in _FURTHER}
-    within, baseline = baseline_of(run) or (None, None)
-    groups = []
-    for key, standings in ranked(run).items():
-        workloads = [run.experiment.workloads[trial.workload] for _, trial in trials_of_groups[key]]
-        counts = {workload.requests for workload in workloads}
-        bodies = [(trial.bytes_received or 0) / max(1, trial.requests) for _, trial in trials_of_groups[key]]
-        by_name: dict[str, list[Trial]] = {}
-        for name, trial in sorted(trials_of_groups[key], key=lambda named: named[1].round):
-            by_name.setdefault(name, []).append(trial)
-        groups.append(
-            Group(
-                key,
-                _rows(run, key, standings, by_name, further),
-                counts.pop() if len(counts) == 1 else None,
-                max(*bodies, *(workload.upload_size or 0 for workload in workloads)) >= _LARGE_BODY,
-                baseline if key == within and baseline in by_name else None,
-            )
-        )
-    return groups
+def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield key, heading and cells of each column except the arms' names."""
+    rows, ranks_by = group.rows, ranked_by(open_load=group.open_load)
+    ranks = HIGHEST_RATE if group.searched else ranks_by if group.open_load else _THROUGHPUT
+    yield "c", "c", [str(row.planned.concurrency) for row in rows]
+    for figure in FIGURES:
+        if figure.column is not None and group.shows(figure):
+            yield figure.key, figure.column.heading, [row.text(figure) for row in rows]
+            if figure in _FURTHER and figure is not ranks_by and len(rows) > 1:
+                ratios = ["1" if row.first else units.ratio_of(row.ratios.get(figure.key)) for row in rows]
+                yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", ratios
+        if figure is ranks:
+            yield from _ratio_columns(group)
+    yield "bottleneck", "bottleneck", [row.bottleneck for row in rows]
+    if any(row.shares for row in rows):
+        yield "shares", "shares", [bottleneck_shares(row.verdict, row.shares) for row in rows]
 
 
-def _rows(
-    run: Run,
-    group: GroupKey,
-    standings: Sequence[Standing],
-    by_name: Mapping[str, Sequence[Trial]],
-    further: Mapping[str, Mapping[ArmKey, Comparisons]],
-) -> list[Row]:
-    """Return the rows of a group. `further`: key of a further figure to the comparisons of each arm."""
-    loads = {name: load_of(run, trials[0]) for name, trials in by_name.items()}
-    arms_of_load = Counter(loads.values())
-    doubtful = {arm for caution in run.cautions if caution.kind in REORDERING for arm in caution.arms}
-    medians = {one.name: figures_at(by_name[one.name], one.level) for one in standings}
-    rows = []
-    for one in standings:
-        trials, load, best = by_name[one.name], loads[one.name], medians[one.reference]
-        ratios = {
-            figure.key: ratio
-            for figure in further_figures(open_load=load[1] is not None)
-            if (found := further[figure.key].get((group, one.name))) and (ratio := found.ratio(one.name, one.reference))
-        }
-        shown = {key: of_best * ratio.value for key, ratio in ratios.items() if (of_best := best[key])}
-        verdict = commonest_verdict(trials)
-        busy = [trial.busy for trial in trials if trial.verdict == verdict]
-        rows.append(
-            Row(
-                name=one.name,
-                strategy=trials[0].strategy,
-                fastest=one.fastest,
-                ratio=one.ratio,
-                to_baseline=one.to_baseline,
-                costs=tuple(map(cost_of, trials)),
-                level=one.level,
-                figures=medians[one.name] | shown,
-                errors=dict(sum((Counter(trial.errors) for trial in trials), Counter[str]())),
-                concurrency=trials[0].concurrency,
-                verdict=verdict,
-                waits=any(trial.waits_for_connection for trial in trials),
-                shares={part: float(median(one[part] for one in busy if part in one)) for one in busy for part in one},
-                trials=tuple(trials),
-                bounds=frozenset(figure.key for figure in FIGURES if figure.is_bound(trials)),
-                alone=len(arms_of_load) > 1 and arms_of_load[load] == 1,
-                doubtful=trials[0].arm in doubtful,
-                load=load,
-                ratios=ratios,
-            )
-        )
-    return rows
-
-
-def figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]:
-    """Return each figure's median over the rounds; figures that follow from the ranking are those of `level`."""
-    found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
-    if found[HIGHEST_RATE.key] is not None:
-        return found | {HIGHEST_RATE.key: 1 / level}
-    open_load = any(trial.open_load is not None for trial in trials)
-    ranking = ranked_by(open_load=open_load)
-    typical = ranking.over_rounds(trials)
-    if not typical or not math.isfinite(level) or level <= 0 or ranking.has_bounds(trials):
-        return found
-    if open_load:
-        return found | {ranking.key: level}
-    following = {"throughput": 1 / level} if len(_THROUGHPUT.values(trials)) == len(trials) else {}
-    if found["received"]:
-        following["received"] = found["received"] * typical / level
-    if found["wall"] and not any(one.tail_seconds or one.errors for one in trials):
-        following["wall"] = found["wall"] * level / typical
-    return found | following
-
-
-def speed_of(trials: Iterable[Trial]) -> Estimate | None:
-    """Return an arm's median of successful requests per second with its 95 % interval; None if none succeeded."""
-    rates = {trial.round: rate for trial in trials for rate in _THROUGHPUT.values([trial]) if rate > 0}
-    if (found := typical_figure(rates)) is None:
-        return None
-    value = float(median(rates.values()))
-    low, high = found.interval or (None, None)
-    return Estimate(value, low and min(low, value), high and max(high, value))
+def _ratio_columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the ratios to the best arm with equal load, and to the baseline, marked if their loads differ."""
+    what = f"x least {_FURTHER[0].key}" if group.open_load else "x fastest"
+    best = {row.name: units.UNKNOWN if row.alone else "1" for row in group.rows if row.fastest}
+    cells = ["not ranked" if row.shortfall else best.get(row.name, units.ratio_of(row.ratio)) for row in group.rows]
+    yield "ratio", f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", cells
+    for base in (row for row in group.rows if row.name == group.baseline):
+        marks = ["" if row.load == base.load else f" at {group.place_of(row)}" for row in group.rows]
+        cells = [f"{units.ratio_of(row.to_baseline)}{mark}" for row, mark in zip(group.rows, marks, strict=True)]
+        cells[group.rows.index(base)] = "1"
+        yield "baseline", f"x {group.name_of(base)}", cells

@@ -1,66 +1,152 @@
-"""The content of a report, whatever its format: sections that consist of typed parts.
+"""What a report consists of, whatever its format: sections of typed parts.
 
-`contents` lists the sections. Each format renders every type of part in its own way. `items` is the content of a part;
-parts without items are left out.
+`contents` lists the sections. Each format renders every type of part in its own way and knows no section. The `items`
+of a part are its content; parts without items are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.charts.row_charts import RowChart
-from clientlab.reports.data_table import DataTable
-from clientlab.reports.rows import Group, groups_of
-from clientlab.reports.sweeps import Sweep
-from clientlab.results.document import ClaimResult, Run
-
-MOST_GROUPS = 12
-"""Groups with charts. The tables show all groups."""
+from clientlab import units
+from clientlab.results.document import ClaimResult
+from clientlab.statistics.ratios import Ratio
+from clientlab.statistics.simultaneous import TurningPoint, Value
 
 
 @dataclass(frozen=True)
-class Report:
-    """A run with the user's thresholds and their outcomes (`judged`)."""
+class DataTable:
+    """Cells as text below their headings.
 
-    run: Run
-    judged: Sequence[ThresholdResult] = ()
+    `keys`: how many columns name a row; a format that divides a wide table repeats them. `texts`: further columns of
+    words, the others hold numbers. `best`: rows that stand out. `brief`: columns of the short form, the most important
+    first, without those that name a row; None for all.
+    """
 
-    @cached_property
-    def groups(self) -> list[Group]:
-        """The groups that have a finished trial, in the experiment's order."""
-        return groups_of(self.run)
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    keys: int = 1
+    texts: Collection[int] = ()
+    best: Collection[int] = ()
+    brief: Sequence[int] | None = None
+
+    def of_columns(self, chosen: Collection[int]) -> DataTable:
+        """Return the columns that name a row and the chosen ones, in the order of the table."""
+        columns = [place for place in range(len(self.headings)) if place < self.keys or place in chosen]
+        return replace(
+            self,
+            headings=[self.headings[place] for place in columns],
+            rows=[[row[place] for place in columns] for row in self.rows],
+            texts=[columns.index(place) for place in self.texts if place in columns],
+            brief=None,
+        )
+
+    def is_text(self, column: int) -> bool:
+        """Return whether a column holds words, which are aligned to the left."""
+        return column < self.keys or column in self.texts
+
+
+@dataclass(frozen=True)
+class ChartRow:
+    """A row of a chart with its marks, in the units of the axis. `text` stands at the right end.
+
+    `heights`: a distribution between the `edges` of the chart, as shares of the highest. `first`: printed in bold.
+    """
+
+    name: str
+    text: str
+    colour: str
+    bar: float | None = None
+    interval: tuple[float, float] | None = None
+    dots: Sequence[float] = ()
+    rings: Sequence[float] = ()
+    heights: Sequence[float] = ()
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class RowChart:
+    """Rows over one axis from `low` to `high`, which the first note names. `ratios`: 1 and its equals are marked."""
+
+    title: str
+    rows: Sequence[ChartRow]
+    notes: Sequence[str]
+    low: float
+    high: float
+    tick: Callable[[float], str] = field(repr=False)
+    log: bool = False
+    ratios: bool = False
+    edges: Sequence[float] = ()
 
     @property
-    def drawn(self) -> list[Group]:
-        """The groups that charts show."""
-        return self.groups[:MOST_GROUPS]
+    def summary(self) -> str:
+        """A description for readers who can't see the chart."""
+        return f"{self.notes[0]}: {'; '.join(f'{row.name} {row.text}' for row in self.rows)}"
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """An arm at its `value` on the axis, which is at `place`, with its seconds by round."""
+
+    value: Value
+    place: float
+    arm: str
+    typical: Ratio
+    rounds: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Arms that differ along one axis only, in its order.
+
+    `turn`: None if a knee along the axis means nothing. `knee`: None unless the rounds leave only one point for it.
+    """
+
+    label: str
+    colour: str
+    points: Sequence[SweepPoint]
+    turn: TurningPoint | None
+    knee: SweepPoint | None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A chart of curves along one axis. `seconds`: what is drawn. `ticks`: places on the axis with their texts."""
+
+    title: str
+    axis: str
+    seconds: str
+    ticks: Mapping[float, str]
+    numeric: bool
+    curves: Sequence[Curve]
+    notes: Sequence[str]
+
+    @property
+    def summary(self) -> str:
+        lines = (
+            f"{curve.label}; {', '.join(f'{units.time(one.typical.value)} at {one.value}' for one in curve.points)}"
+            for curve in self.curves
+        )
+        return f"{self.seconds} by {self.axis}. {'. '.join(lines)}."
 
 
 @dataclass(frozen=True)
 class Alerts:
-    """Reasons to doubt the numbers: titles with texts and advice. Short forms show only `brief`, if there is one."""
+    """Reasons to doubt the numbers: titles with texts and advice."""
 
     items: Sequence[tuple[str, Sequence[tuple[str, str]]]]
-    brief: str = ""
-
-
-@dataclass(frozen=True)
-class Listing:
-    """Lines below a title. `alert`: they make the numbers doubtful."""
-
-    title: str
-    items: Sequence[str]
-    alert: bool = False
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Statements, such as the run's name and machine. `brief`: short forms show them, too."""
+    """Statements, or notes on the figures. `alert`: they make the numbers doubtful. `brief`: short forms have them."""
 
     items: Sequence[str]
+    title: str = ""
+    alert: bool = False
     brief: bool = True
 
 
@@ -87,19 +173,14 @@ class Command:
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts. `make` is called by formats that draw. `noun`: what a folded chart is. `notes`: how to read the charts.
-
-    `small`: they stand beside each other where there is room.
-    """
+    """Charts, made when a format draws them. `notes`: how to read them. `small`: side by side if there is room."""
 
     make: Callable[[], Iterable[RowChart | Sweep]]
-    noun: str = "chart"
     notes: Sequence[str] = ()
     small: bool = False
 
     @cached_property
     def items(self) -> Sequence[RowChart | Sweep]:
-        """The charts, made once."""
         return list(self.make())
 
 
@@ -111,22 +192,20 @@ class Facts:
     brief: Sequence[str] = ()
 
 
-Part = Alerts | Listing | Lines | Tables | Verdicts | Command | Charts | Facts
+Part = Alerts | Lines | Tables | Verdicts | Command | Charts | Facts
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section and its parts in their order. `id`: of the page's element. `label`: in the page's list of sections.
+    """A section and its parts in their order. `id`: names the page's element. `label`: for the page's list of sections.
 
-    `sentences`: the answers, which stand first. `notes`: how to read the figures. `brief`: short forms have the
-    section, too. `folded`: a page folds it.
+    `sentences`: the answers, which come first. `brief`: short forms have the section, too. `folded`: a page folds it.
     """
 
     id: str
     heading: str
-    parts: Sequence[Part]
+    parts: Sequence[Part] = ()
     label: str = ""
     sentences: Sequence[str] = ()
-    notes: Sequence[str] = ()
     brief: bool = False
     folded: bool = False

@@ -1,41 +1,37 @@
-"""The metrics of a trial, off a sample log that the test writes."""
+"""The metrics of a trial, read from a sample log that the test writes."""
 
 from __future__ import annotations
 
 import time
 
 import pytest
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from clientlab.cluster.live_metrics import TrialMetrics
-from clientlab.results.labels import ARM
-from clientlab.samples.log import SampleLog, begin_schedule
-from clientlab.workload.delays import Delay
-from clientlab.workload.shard_workload import share_of
-from clientlab.workload.workload import Workload, delay_of
-from clients.documents import a_trial
+from clientlab.cluster.live_metrics import ARM_LABELS, TrialMetrics
+from clientlab.trial.sample_log import SampleLog, begin_schedule
+from clientlab.workload.values import Delay
+from clientlab.workload.workload import Workload, delay_of, take_share
+from clients.documents import a_planned_trial, a_trial
 
 RUN = "20240506-070809-small-abcd"
 
 
 class Page:
-    """An exporter's page, read as Prometheus reads it."""
+    """A worker's page with the metrics of one trial."""
 
     def __init__(self, folder, workload: Workload) -> None:
-        self.exporter = TrialMetrics(RUN, "small", a_trial(concurrency=4), workload, folder)
-        self.registry = CollectorRegistry()
-        self.registry.register(self.exporter)
+        planned = a_planned_trial().model_copy(update={"concurrency": 4})
+        self.trial = TrialMetrics(RUN, "small", planned, workload, folder)
 
     def scrape(self) -> dict[str, float]:
-        """The samples by name, and by what they have for labels beside a trial's own."""
+        """The samples by name, followed by the values of labels that the arm does not have."""
         found = {}
-        for family in text_string_to_metric_families(generate_latest(self.registry).decode()):
+        for family in text_string_to_metric_families(generate_latest(self.trial).decode()):
             for sample in family.samples:
-                if sample.labels:
-                    assert sample.labels["run"] == RUN
-                    assert set(ARM) <= set(sample.labels)
-                more = [value for label, value in sample.labels.items() if label not in ARM]
+                assert sample.labels["run"] == RUN
+                assert set(ARM_LABELS) <= set(sample.labels)
+                more = [value for label, value in sample.labels.items() if label not in ARM_LABELS]
                 found[" ".join([sample.name.removeprefix("clientlab_"), *more])] = sample.value
         return found
 
@@ -49,9 +45,9 @@ def log(tmp_path):
 
 
 def test_requests_are_counted_by_outcome_and_their_seconds_in_buckets(tmp_path, log):
-    """Errors by their kind and in the last bucket, however fast; a kind that is none of the listed ones is "other"."""
+    """Errors count by their kind, and in the last bucket however fast they were. Unlisted kinds count as "other"."""
     page = Page(tmp_path, Workload(requests=10))
-    page.exporter.started()
+    page.trial.started()
     assert page.scrape()["requests_total ok"] == 0
     for number, seconds in enumerate([0.0004, 0.0005, 0.004, 61.0]):
         log.write_late(number, 1.0, seconds, 7, 200, 0)
@@ -67,13 +63,13 @@ def test_requests_are_counted_by_outcome_and_their_seconds_in_buckets(tmp_path, 
 
 
 def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
-    """Before it no time is shown; after it nothing is looked at any more, and its own figures are shown."""
+    """Later records do not count, and the trial's own figures replace those seen from outside."""
     page = Page(tmp_path, Workload(requests=10))
     before = page.scrape()
     assert before["trial_running 1"] == 0
     assert "trial_started_timestamp_seconds" not in before
     log.connected(3)
-    page.exporter.started()
+    page.trial.started()
     log.connected(2)
     log.write_late(0, 1.0, 0.5, 7, 200, 0)
     during = page.scrape()
@@ -81,20 +77,20 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
     assert during["connections_opened_total"] == 2
     assert 0 < during["requests_in_flight"] <= 4
     log.write_late(1, 1.0, 0.5, 7, 200, 0)
-    page.exporter.ended()
+    page.trial.ended()
     log.write_late(2, 1.0, 0.5, 7, 200, 0)
     after = page.scrape()
     assert (after["trial_running 1"], after["requests_total ok"], after["requests_in_flight"]) == (0, 2, 0)
     assert after["trial_ended_timestamp_seconds"] >= after["trial_started_timestamp_seconds"] > 0
-    page.exporter.settle(a_trial(cpu_seconds=1.25, connections_opened=9))
+    page.trial.settle(a_trial(cpu_seconds=1.25, connections_opened=9).measured)
     settled = page.scrape()
     assert (settled["cpu_seconds_total"], settled["connections_opened_total"]) == (1.25, 9)
 
 
 def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
-    """All requests are due, 4 may be in flight, and 3 have ended: one in time, one late and one dropped."""
+    """All 10 requests are due, 4 may be in flight, and 3 have ended: one in time, one late and one dropped."""
     page = Page(tmp_path, Workload(rate=10, requests=10))
-    page.exporter.started()
+    page.trial.started()
     assert page.scrape()["planned_requests_total"] == 0
     began = time.monotonic() - 60
     begin_schedule(tmp_path, began)
@@ -105,27 +101,26 @@ def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
     assert (found["planned_requests_total"], found["requests_total dropped"], found["backlog_requests"]) == (10, 1, 3)
     assert (found["lateness_seconds_bucket 0.0005"], found["lateness_seconds_bucket 0.5"]) == (1, 2)
     assert (found["lateness_seconds_bucket 60.0"], found["lateness_seconds_bucket +Inf"]) == (2, 3)
-    page.exporter.ended()
+    page.trial.ended()
     assert page.scrape()["backlog_requests"] == 0
 
 
 def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):
-    """Each counts its part of the seconds and its own requests' delays; all have one start, by the lab's clock."""
+    """Each counts its part of the seconds and the delays of its own requests. All show one start."""
     workload = Workload(requests=5, delay=Delay.parse("uniform:1ms,9ms"), shards=2)
     found, began = [], time.time() - 10.0
     for place in range(2):
-        folder = tmp_path / str(place)
-        log = SampleLog(folder, 0, 3)
+        page = Page(tmp_path / str(place), take_share(workload, place, 4))
+        log = SampleLog(tmp_path / str(place), 0, 3)
         log.begin()
-        page = Page(folder, share_of(workload, place, 4))
-        page.exporter.started(began, agreed=2e9)
+        page.trial.started(began, agreed=2e9)
         for number in range(3 - place):
             log.write_late(number, 1.0, 0.004, 7, 200, 0)
-        page.exporter.ended()
+        page.trial.ended()
         found.append(page.scrape())
         log.close(0)
-    assert [one["requests_total ok"] for one in found] == [3, 2]
-    assert 10.0 <= sum(one["measured_seconds_total"] for one in found) <= time.time() - began
+    total = {name: sum(one[name] for one in found) for name in found[0]}
+    assert total["requests_total ok"] == 5
+    assert 10.0 <= total["measured_seconds_total"] <= time.time() - began
+    assert total["delay_seconds_total"] == pytest.approx(sum(map(delay_of(workload), range(5))))
     assert {one["trial_started_timestamp_seconds"] for one in found} == {2e9}
-    delay = delay_of(workload)
-    assert sum(one["delay_seconds_total"] for one in found) == pytest.approx(sum(map(delay, range(5))))

@@ -1,11 +1,13 @@
-"""Cautions: each fires where it should, and only there."""
+"""Cautions: when each applies, and to which arms."""
 
 from __future__ import annotations
 
 import pytest
 
 from clientlab.judging.cautions import MINOR, REORDERING, RULES, cautions_of
-from clientlab.results.trial import Noise
+from clientlab.reports.contents import environment_lines
+from clientlab.results.document import Environment
+from clientlab.trial.result import Disturbance
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
@@ -14,15 +16,14 @@ def rounds(strategy: str = "urllib3", count: int = 3, **changes):
     return [a_trial(strategy, number, **changes) for number in range(1, count + 1)]
 
 
-def found(*trials, **changes) -> dict[str, str]:
-    """Kind and text of each caution of a run."""
+def texts_of(*trials, **changes) -> dict[str, str]:
+    """The cautions of a run, by kind."""
     return {caution.kind: f"{caution.text} - {caution.advice}" for caution in cautions_of(a_run(*trials, **changes))}
 
 
-def test_each_of_at_most_twenty_rules_has_a_docstring_a_phrase_and_advice():
-    """The docstring says which decision the caution changes."""
+def test_every_rule_says_what_its_cautions_mean():
     assert len(RULES) == len({rule.kind for rule in RULES}) <= 20
-    assert all(rule.check.__doc__ and rule.phrase and rule.advice for rule in RULES)
+    assert all(rule.meaning and rule.phrase and rule.advice for rule in RULES)
     assert not REORDERING & MINOR
 
 
@@ -31,17 +32,17 @@ def test_each_of_at_most_twenty_rules_has_a_docstring_a_phrase_and_advice():
     [
         ([a_failed_trial("pycurl", "no such library")], "failed-trials"),
         (rounds("pycurl", errors={"reset": 2, "connect": 1}), "errors"),
-        (rounds("pycurl", verdict="proxy-bound"), "server-bound"),
-        (rounds("pycurl", verdict="upstream-threads"), "server-bound"),
-        (rounds("pycurl", verdict="machine"), "machine"),
-        (rounds("pycurl", verdict="unaccounted"), "unaccounted"),
-        (rounds("pycurl", verdict="start-up"), "start-up"),
+        (rounds("pycurl", bound="proxy-bound"), "server-bound"),
+        (rounds("pycurl", bound="upstream-threads"), "server-bound"),
+        (rounds("pycurl", bound="machine"), "machine"),
+        (rounds("pycurl", bound="unaccounted"), "unaccounted"),
+        (rounds("pycurl", bound="start-up"), "start-up"),
         (rounds("pycurl", waits_for_connection=True), "waits-for-connection"),
         (rounds("pycurl", wall=0.19), "short-trials"),
         (rounds("pycurl", requests=300), "few-requests"),
-        (rounds("pycurl", verdict="latency-bound"), None),
-        (rounds("ab", verdict="upstream-bound", driver="ab"), None),  # the server is what it measures
-        ([a_trial("pycurl", 1, verdict="upstream-bound"), *rounds("pycurl", 3)[1:]], None),  # moves no median
+        (rounds("pycurl", bound="latency-bound"), None),
+        (rounds("ab", bound="upstream-bound", driver="ab"), None),  # the server is what it measures
+        ([a_trial("pycurl", 1, bound="upstream-bound"), *rounds("pycurl", 3)[1:]], None),  # moves no median
     ],
 )
 def test_a_caution_names_the_arms_that_it_doubts(doubtful, kind):
@@ -60,16 +61,15 @@ def test_a_caution_names_the_arms_that_it_doubts(doubtful, kind):
     ],
 )
 def test_a_caution_about_the_whole_run_names_no_arm(changes, kind, text):
-    (caution,) = cautions_of(a_run(*rounds(verdict="upstream-bound" if "replaced" in changes else None), **changes))
+    (caution,) = cautions_of(a_run(*rounds(bound="upstream-bound" if "replaced" in changes else None), **changes))
     assert (caution.kind, caution.arms) == (kind, [])
     assert text in caution.text
 
 
 @pytest.mark.parametrize(("latencies", "fires"), [(quantiles(5.0, 12.0), True), (quantiles(0.01, 0.02), False)])
 def test_a_trial_that_took_far_longer_than_its_duration(latencies, fires):
-    """Not if a few slow requests prolonged it: the others were as quick as ever."""
-    late = rounds("pycurl", wall=19.3, tail_seconds=15.3, latency_seconds=latencies, verdict="client-connections")
-    cautions = found(*rounds(wall=4.1), *late, workloads={"workload": Workload(duration=4.0)})
+    late = rounds("pycurl", wall=19.3, tail_seconds=15.3, latency_seconds=latencies, bound="client-connections")
+    cautions = texts_of(*rounds(wall=4.1), *late, workloads={"workload": Workload(duration=4.0)})
     assert ("pycurl" in cautions.get("overlong", "")) == fires
 
 
@@ -81,18 +81,15 @@ def test_a_trial_that_took_far_longer_than_its_duration(latencies, fires):
      ({"others_cpu_seconds": 0.09, "seconds": 0.3}, False)],
 )  # fmt: skip
 def test_trials_during_which_others_took_cpu_time(noise, fires):
-    """Processes or the hypervisor, in most rounds. Waiting alone does not count: the run's servers may take the cores.
-
-    Nor does a core that others took while nobody waited, or what the kernel's ticks cannot resolve.
-    """
-    disturbed = [a_trial("pycurl", number, noise=Noise(**({"seconds": 2.0} | noise))) for number in (1, 2)]
-    assert list(found(*rounds(), *disturbed, a_trial("pycurl", 3))) == (["noisy-trials"] if fires else [])
-    assert found(*rounds(), *disturbed[1:], a_trial("pycurl", 1), a_trial("pycurl", 3)) == {}
+    """Waiting alone does not count, because the run's own servers may take the cores."""
+    disturbed = [a_trial("pycurl", number, disturbance=Disturbance(**({"seconds": 2.0} | noise))) for number in (1, 2)]
+    assert list(texts_of(*rounds(), *disturbed, a_trial("pycurl", 3))) == (["noisy-trials"] if fires else [])
+    assert texts_of(*rounds(), *disturbed[1:], a_trial("pycurl", 1), a_trial("pycurl", 3)) == {}
 
 
 def test_the_most_serious_caution_comes_first():
     trials = [a_failed_trial("pycurl"), a_trial("urllib3", wall=0.1, errors={"reset": 1})]
-    assert list(found(*trials)) == ["failed-trials", "errors", "few-rounds", "short-trials"]
+    assert list(texts_of(*trials)) == ["failed-trials", "errors", "few-rounds", "short-trials"]
 
 
 def test_a_warm_trial_that_opened_connections():
@@ -101,4 +98,19 @@ def test_a_warm_trial_that_opened_connections():
     trials = [*rounds("urllib3", connections_opened=20), *rounds("pycurl", connections_opened=80), *rounds("requests")]
     (caution,) = cautions_of(a_run(*trials, *rounds("of.elsewhere"), workloads={"workload": warm}))
     assert (caution.kind, caution.arms) == ("start-up", ["pycurl"])
-    assert found(*rounds("pycurl", connections_opened=80)) == {}
+    assert texts_of(*rounds("pycurl", connections_opened=80)) == {}
+
+
+@pytest.mark.parametrize(
+    ("gil", "shown", "arms"), [((False, False), "GIL off", []), ((False, True), "GIL on in arm 1", ["arm 1"])]
+)
+def test_a_gil_in_a_python_for_free_threading(gil, shown, arms):
+    """A library may have switched it on, in some arms only."""
+    trials = [a_trial(arm=f"arm {place}", environment="new", gil=on) for place, on in enumerate(gil)]
+    held = Environment(folder="/new", python="CPython 3.14.2", python_build="free-threading, GIL off, GCC 14, -O3",
+                       openssl=None, packages={}, compiled={})  # fmt: skip
+    run = a_run(*trials)
+    where = run.surroundings.model_copy(update={"environments": {"new": held}})
+    run = run.model_copy(update={"surroundings": where})
+    assert environment_lines(run) == [f"new: CPython 3.14.2, free-threading, {shown}"]
+    assert [one.arms for one in cautions_of(run) if one.kind == "gil-on"] == ([arms] if arms else [])

@@ -1,13 +1,16 @@
-"""The claims of a run, from its trials: figures, verdicts, and what is said of them."""
+"""The claims of a run: their verdicts, and the text about them."""
 
 from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.claim_verdicts import judged
-from clientlab.reports.sweeps import sweeps_of
+from clientlab.judging.claims import judge_claims
+from clientlab.judging.judgement import read_judged
+from clientlab.reports.charts import sweeps_of
+from clientlab.results.document import Run
 from clientlab.results.plan import Arm, Claim, Source
-from clients.documents import a_run, a_trial, quantiles
+from clientlab.results.store import Store
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles, with_changes
 
 WALLS = {"fast": (1.0, 1.01, 0.99, 1.0), "slow": (2.0, 2.01, 2.02, 1.99)}
 
@@ -25,12 +28,11 @@ def a_claim(**changes) -> Claim:
 
 def verdict_of(claim: Claim, *of, **changes):
     """The claim as judged in a run of these trials."""
-    (found,) = judged(a_run(*(of or trials()), claims=[claim], **changes))
+    (found,) = judge_claims(a_run(*(of or trials()), claims=[claim], **changes))
     return found
 
 
 def test_a_claim_has_its_verdict_its_ratio_and_what_was_measured():
-    """The ratio is b's over a's; text and published figure are the experiment's."""
     found = verdict_of(a_claim(published="3 s and 1 s"), source=Source(title="T", authors="A", date="2020"))
     assert (found.verdict, found.rounds, found.settles) == ("supported", 4, None)
     assert found.ratio == pytest.approx(1.995, rel=1e-3)
@@ -39,35 +41,26 @@ def test_a_claim_has_its_verdict_its_ratio_and_what_was_measured():
     assert found.measured == "slow has 2.00 times the wall time of fast"
 
 
-def test_a_claim_shows_the_cautions_about_its_own_arms():
-    """A verdict that rests on short trials is marked; a caution about another arm does not mark it."""
-    short = [trial.model_copy(update={"wall_seconds": 0.1}) if trial.arm == "slow" else trial for trial in trials()]
+def test_a_claim_shows_the_cautions_about_its_own_arms_and_figure():
+    short = [with_changes(trial, wall_seconds=0.1) if trial.planned.arm == "slow" else trial for trial in trials()]
     other = [a_trial("other", number, 0.1) for number in range(1, 5)]
     assert verdict_of(a_claim(), *short).cautions == ["short-trials"]
     assert verdict_of(a_claim(), *trials(), *other).cautions == []
-
-
-@pytest.mark.parametrize(("figure", "cautions"), [("p99", ["few-requests"]), ("wall_seconds", []), ("cpu", [])])
-def test_a_caution_about_percentiles_marks_claims_about_percentiles_only(figure, cautions):
-    """With 50 requests, p99 is the longest of them; the wall time is what it is."""
-    few = [trial.model_copy(update={"requests": 50}) for trial in trials()]
-    assert verdict_of(a_claim(figure=figure), *few).cautions == cautions
+    few = [with_changes(trial, requests=50) for trial in trials()]
+    assert verdict_of(a_claim(figure="p99"), *few).cautions == ["few-requests"]
+    assert verdict_of(a_claim(), *few).cautions == []
 
 
 @pytest.mark.parametrize(
     ("figure", "changes", "verdict"),
     [
-        ("wall_seconds", {}, "supported"),
         ("requests_per_second", {}, "contradicted"),
         ("p99", {"latency_seconds": quantiles(p99=9.0)}, "supported"),
-        ("cpu_seconds", {"cpu_seconds": 9.0}, "supported"),
-        ("memory", {"peak_pss_bytes": 1 << 40}, "supported"),
-        ("elapsed", {}, "inconclusive"),
+        ("elapsed", {}, "inconclusive"),  # nobody measured it
     ],
 )
-def test_every_figure_can_be_compared(figure, changes, verdict):
-    """One that was not measured leaves the claim open, and says which arms lack it."""
-    of = [trial.model_copy(update=changes) if trial.arm == "slow" else trial for trial in trials()]
+def test_a_claim_may_be_about_any_figure(figure, changes, verdict):
+    of = [with_changes(trial, **changes) if trial.planned.arm == "slow" else trial for trial in trials()]
     found = verdict_of(a_claim(figure=figure), *of)
     assert (found.figure, found.verdict) == (figure, verdict)
 
@@ -89,7 +82,6 @@ def two_arms(b: float, jitter: float = 0.004):
     ],
 )  # fmt: skip
 def test_an_open_claim_says_whether_rounds_would_settle_it(claim, of, changes, settles):
-    """Or that what they could still show counts for nothing, or is finer than the precision that was asked for."""
     found = verdict_of(a_claim(**claim), *of, **changes)
     assert found.verdict == "inconclusive"
     assert found.settles.startswith(settles)
@@ -109,7 +101,7 @@ def a_sweep(walls: dict[int, float], written=None):
 
 @pytest.mark.parametrize("written", [(1, 8, 30, 100, 300), (300, 30, 1, 100, 8)])
 def test_a_sweep_has_a_best_place_and_a_knee(written):
-    """As its axis has them, by size, and it is said that the interval allows for the choice of the least."""
+    """Numbers are in order of size, however the experiment lists them."""
     claim, of, arms = a_sweep({1: 9.0, 8: 2.0, 30: 1.02, 100: 1.0, 300: 1.5}, written)
     found = verdict_of(claim, *of, arms=arms)
     assert (found.verdict, found.best, found.knee) == ("supported", 100, 30)
@@ -117,13 +109,13 @@ def test_a_sweep_has_a_best_place_and_a_knee(written):
 
 
 def test_a_claim_and_the_chart_name_the_same_knee():
-    """One slow round does not move it, but leaves its place open; a fast trial with errors does not count."""
+    """One slow round leaves its place open. A fast trial with errors does not count."""
     claim, of, arms = a_sweep({1: 9.0, 8: 1.03, 30: 1.0, 100: 1.5})
-    of = [trial.model_copy(update={"wall_seconds": 1.4}) if (trial.arm, trial.round) == ("s[c=8]", 2) else trial
+    of = [with_changes(trial, wall_seconds=1.4) if (trial.planned.arm, trial.planned.round) == ("s[c=8]", 2) else trial
           for trial in of]  # fmt: skip
     of.append(a_trial("s", 5, 0.01, arm="s[c=1]", errors={"reset": 999}))
     run = a_run(*of, claims=[claim], arms=arms)
-    (found,) = judged(run)
+    (found,) = judge_claims(run)
     ((curve,),) = (sweep.curves for sweep in sweeps_of(run))
     assert (found.best, found.knee, curve.points[curve.turn.knee].value) == (30, 8, 8)
     assert found.knee_between == (8, 30)
@@ -132,7 +124,7 @@ def test_a_claim_and_the_chart_name_the_same_knee():
 
 @pytest.mark.parametrize(("gap", "verdict"), [(1.5, "supported"), (4.5, "contradicted")])
 def test_a_gap_can_be_narrower_than_another(gap, verdict):
-    """The ratio is that of the two ratios, paired by round, whatever all four share of a round's luck."""
+    """The ratio of the two ratios is paired by round, so the luck of a round does not matter."""
     walls = {"a": 1.0, "b": gap, "c": 2.0, "d": 6.0}
     luck = {1: 1.0, 2: 1.4, 3: 0.8, 4: 1.1}
     of = [
@@ -144,20 +136,42 @@ def test_a_gap_can_be_narrower_than_another(gap, verdict):
     assert (found.verdict, found.rounds) == (verdict, 4)
     assert found.ratio == pytest.approx(3.0 / gap, rel=0.02)
     assert found.measured.startswith("d over c in wall time is ")
+    assert verdict_of(a_claim(kind="narrower", a="a", b="b", c="a", d="d"), *of).rounds == 4
     lame = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="e"), *of)
     assert (lame.verdict, lame.settles) == ("inconclusive", "trials of e without errors")
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [a_claim(), a_claim(kind="narrower", c="fast", d="other"),
-     a_claim(kind="optimum", a=None, b=None, arms=["slow", "slow[at=2]", "slow[at=3]"])],
-)  # fmt: skip
-def test_a_claim_about_an_arm_that_the_machine_could_not_run_is_inconclusive(claim):
-    """With the reason, and without a number of rounds: no round of this machine would settle it."""
+def test_a_claim_about_an_arm_that_the_machine_could_not_run_is_inconclusive():
     lacks = "ab is not installed; apt-get install apache2-utils"
-    missing = dict.fromkeys(["slow", "slow[at=2]", "slow[at=3]"], lacks)
-    others = [*trials()[:4], *(a_trial("other", number) for number in range(1, 5))]
-    found = verdict_of(claim, *others, unavailable_arms=missing)
+    found = verdict_of(a_claim(), *trials()[:4], unavailable_arms={"slow": lacks})
     assert (found.verdict, found.ratio, found.rounds) == ("inconclusive", None, 0)
     assert lacks in found.measured
+
+
+NAME = "20240102-000000-run-cccc"
+
+
+def killed() -> Run:
+    """What is left of a run with a claim, whose process was killed in its fourth round."""
+    of = [
+        a_trial(name, number, wall + number / 100, order=2 * number - 2 + place)
+        for number in (1, 2, 3)
+        for place, (name, wall) in enumerate((("fast", 1.0), ("slow", 2.0)))
+    ]
+    run = a_run(*of, a_failed_trial("fast", round=4, order=6), name=NAME, claims=[a_claim()])
+    return run.model_copy(update={"status": "running"})
+
+
+@pytest.mark.parametrize("stale", [[], judge_claims(killed().model_copy(update={"trials": []}))])
+def test_a_run_that_was_killed_is_judged_when_it_is_read(stale, tmp_path):
+    """Whatever verdicts its file holds."""
+    store = Store(tmp_path)
+    store.claim(NAME)
+    store.save(killed().model_copy(update={"claims": stale, "trials": killed().trials[:2]}))
+    for trial in killed().trials[2:]:
+        store.append(NAME, trial)
+    read = read_judged(store.find("last"))
+    assert [(claim.verdict, claim.rounds) for claim in read.claims] == [("supported", 3)]
+    assert [caution.kind for caution in read.cautions] == ["failed-trials"]
+    expected = killed().model_copy(update={"status": "interrupted"})
+    assert read.model_copy(update={"claims": [], "cautions": []}) == expected

@@ -1,4 +1,4 @@
-"""Comparing runs: what is called a change, what is alike, and what is refused."""
+"""Comparisons of runs: what is called a change, which runs can be compared, and how their surroundings differ."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ import pytest
 from benchmarks.simulated_runs import calls_a_change, compare_drawn
 
 from clientlab.errors import LabError
-from clientlab.judging.comparison import compare, differences
+from clientlab.judging.comparison import compare, compare_surroundings
 from clientlab.results.figures import BY_KEY, COMPARED
-from clientlab.workload.delays import Delay
-from clientlab.workload.link import Link
+from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import Workload
-from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles
+from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles, with_changes
 
 SPREAD = (0.98, 1.0, 1.02)
 
 
 def a_run_at(pace: float, name: str = "now", arms=("urllib3",), rounds: int = 3, **changes):
     """A run whose trials take `pace` seconds, give or take 2 %."""
-    trials = [a_trial(arm, number, pace * SPREAD[number % 3], **changes)
-              for arm in arms for number in range(1, rounds + 1)]  # fmt: skip
+    numbers = range(1, rounds + 1)
+    trials = (a_trial(arm, number, pace * SPREAD[number % 3], **changes) for arm in arms for number in numbers)
     return a_run(*trials, name=name)
 
 
 def changes_of(before, after, *more: str):
-    """The changes of the arm urllib3. `more`: keys of figures beside those always compared."""
+    """The changes of the arm urllib3. `more`: keys of figures to compare beside the usual ones."""
     return compare(before, [after], [BY_KEY[key] for key in more]).others[0].changes["urllib3"]
 
 
@@ -34,7 +33,6 @@ def changes_of(before, after, *more: str):
     [(1.5, "slower", "slower"), (0.6, "faster", "faster"), (1.01, *["undecided"] * 2)],
 )
 def test_a_change_is_called_what_it_is(pace, wall, throughput):
-    """Less time and more throughput are faster; what the rounds' spread explains is noise."""
     found = changes_of(a_run_at(1.0), a_run_at(pace))
     assert (found["wall"].word, found["throughput"].word) == (wall, throughput)
     assert found["wall"].ratio.value == pytest.approx(pace)
@@ -45,48 +43,33 @@ def test_a_change_is_called_what_it_is(pace, wall, throughput):
 
 
 def test_the_wall_time_of_trials_with_a_duration_is_no_result():
-    """The duration decides it; what they did in that time is compared."""
-    before, after = (
-        a_run(
-            *(a_trial("urllib3", number, pace) for number in (1, 2, 3)), workloads={"workload": Workload(duration=1.0)}
-        )
-        for pace in (1.0, 1.5)
-    )
-    found = compare(before, [after])
+    limited = {"workloads": {"workload": Workload(duration=1.0)}}
+    found = compare(*(a_run(*a_run_at(1.0).trials, **limited), [a_run(*a_run_at(1.5).trials, **limited)]))
     assert "wall" not in {figure.key for figure in found.figures}
     assert found.others[0].changes["urllib3"]["throughput"].word == "slower"
 
 
-def test_every_figure_is_read_off_the_trials():
-    """Medians of both runs, in seconds, bytes and counts; CPU for a request; errors as a share."""
-    slower = {
-        "latency_seconds": quantiles(0.004, 0.018), "cpu_seconds": 1.0, "peak_pss_bytes": 64 << 20,
-        "connections_opened": 130, "errors": {"reset": 100},
-    }  # fmt: skip
-    found = changes_of(a_run_at(1.0), a_run_at(1.0, **slower), "p95")
-    told = {name: (change.before, change.after, change.word) for name, change in found.items()}
-    assert set(told) == {*(figure.key for figure in COMPARED), "p95"}
+def test_changes_are_in_the_units_of_their_figures():
+    """Medians of both runs; CPU time per successful request; errors as a share, which has a difference and no ratio."""
+    worse = {"latency_seconds": quantiles(0.004, 0.018), "cpu_seconds": 1.0, "connections_opened": 130}
+    found = changes_of(a_run_at(1.0), a_run_at(1.0, **worse, errors={"reset": 100}), "p95")
+    assert set(found) == {*(figure.key for figure in COMPARED), "p95"}
     expected = {
-        "wall": (1.0, None, "undecided"), "throughput": (1000, 1000, "undecided"),
-        "p50": (0.002, 0.004, "slower"), "p99": (0.009, 0.018, "slower"), "cpu": (0.0005, 1.0 / 900, "more"),
-        "memory": (32 << 20, 64 << 20, "more"), "connections": (1, 130, "more"), "errors": (0, 0.1, "more"),
-        "p95": (0.009, 0.018, "slower"),
+        "p50": (0.002, 0.004, "slower"), "p95": (0.009, 0.018, "slower"), "cpu": (0.0005, 1.0 / 900, "more"),
+        "connections": (1, 130, "more"), "errors": (0, 0.1, "more"),
     }  # fmt: skip
-    for name, (before, after, word) in expected.items():
-        assert (told[name][0], told[name][2]) == (before, word)
-        assert after is None or told[name][1] == pytest.approx(after)
+    for key, (before, after, word) in expected.items():
+        assert (found[key].before, found[key].after, found[key].word) == (before, pytest.approx(after), word)
     assert (found["errors"].ratio, found["errors"].difference.value) == (None, pytest.approx(0.1))
 
 
 def test_with_fewer_than_three_rounds_nothing_can_be_said():
-    """With fewer than three rounds, a comparison has no result, however large the ratio is."""
     found = changes_of(a_run_at(1.0), a_run_at(9.0, rounds=2))
     assert {change.word for change in found.values()} == {"undecided"}
     assert (found["wall"].ratio.low, found["wall"].detectable, found["wall"].rounds) == (None, None, (3, 2))
 
 
 def test_errors_of_trials_that_failed_are_counted():
-    """A trial of which every request failed has them to tell, and nothing else."""
     dead = [a_failed_trial("urllib3", number=n, requests=1000, errors={"connect": 1000}) for n in (2, 3, 4, 5)]
     found = changes_of(a_run_at(1.0, rounds=5), a_run(a_trial("urllib3"), *dead))
     assert (found["errors"].after, found["errors"].difference.value, found["errors"].rounds) == (0.8, 0.8, (5, 5))
@@ -94,26 +77,25 @@ def test_errors_of_trials_that_failed_are_counted():
 
 
 def test_a_wall_time_that_errors_shortened_is_not_called_faster():
-    """Half of the requests failed at once: that was half of the work. The other trials' wall times stay."""
+    """If half of the requests fail at once, that is half of the work. The wall times of other trials still count."""
     faulty = [a_trial("urllib3", n, 0.5, errors={"reset": 500}, requests_per_second=1000) for n in (1, 2, 3)]
     for pair in ((a_run_at(1.0), a_run(*faulty)), (a_run(*faulty), a_run_at(1.0))):
         found = changes_of(*pair)
         assert (found["wall"].word, found["wall"].ratio) == ("undecided", None)
         assert found["throughput"].ratio.value == pytest.approx(1, rel=0.02)
-    found = changes_of(a_run_at(1.0), a_run(*a_run_at(2.0, rounds=4).trials, faulty[0].model_copy(update={"round": 5})))
+    found = changes_of(a_run_at(1.0), a_run(*a_run_at(2.0, rounds=4).trials, with_changes(faulty[0], round=5)))
     assert (found["wall"].word, found["wall"].rounds) == ("slower", (3, 4))
 
 
 @pytest.mark.parametrize(("arms", "rounds"), [(1, 8), (4, 3)])
 def test_identical_runs_are_called_different_in_5_of_100_tables_at_most(arms, rounds):
-    """Whole tables: 100 drawn pairs of runs, with three sampling errors. `scripts/bench truth` draws more."""
+    """With three sampling errors; `scripts/bench truth` draws more pairs of runs."""
     draw = np.random.default_rng([arms, rounds])
     called = sum(calls_a_change(compare_drawn(draw.normal(0, 0.03, (6 * arms, 2 * rounds)), arms)) for _ in range(100))
     assert called / 100 <= 0.05 + 3 * 0.022
 
 
 def other_workload(**changes):
-    """A run like others but for its workload."""
     workload = Workload(**({"requests": 1000} | changes))
     return a_run(*a_run_at(1.0).trials, name="now", workloads={"workload": workload})
 
@@ -129,7 +111,6 @@ def other_workload(**changes):
     ],
 )
 def test_unlike_runs_are_refused_unless_forced(other, says):
-    """With what differs; forced, they are compared, and it is told."""
     with pytest.raises(LabError, match=f"runs before and now are not alike: .*{says}.*force compares"):
         compare(a_run_at(1.0, "before"), [other])
     (found,) = compare(a_run_at(1.0, "before"), [other], force=True).others
@@ -138,19 +119,18 @@ def test_unlike_runs_are_refused_unless_forced(other, says):
 
 
 def test_a_deadline_is_no_part_of_the_work():
-    """Runs that differ in it alone are compared, and so are those whose recorded requests lie in another folder."""
+    """Nor is the folder of recorded requests."""
     assert compare(a_run_at(1.0), [other_workload(deadline=60.0)]).others[0].unlike == []
     assert compare(a_run_at(1.0), [other_workload(replay="/elsewhere/requests.jsonl")]).others[0].unlike == []
 
 
 def test_runs_without_an_arm_in_common_are_refused_even_when_forced():
-    """Runs without a common arm are refused with --force too, because there is nothing to compare."""
     with pytest.raises(LabError, match="runs now and now have no arm in common"):
         compare(a_run_at(1.0), [a_run_at(1.0, arms=("pycurl",))], force=True)
 
 
 def test_surroundings_that_differ_are_told_by_name():
-    """Machine, Python, library versions and programs, each with both; some pages of memory are no difference."""
+    """A few pages of memory do not count, nor does the load average."""
 
     def run(**changes):
         return a_run_at(1.0).model_copy(update={"surroundings": SURROUNDINGS.model_copy(update=changes)})
@@ -158,9 +138,9 @@ def test_surroundings_that_differ_are_told_by_name():
     before = run(libraries={"urllib3": "2.5", "h2": "4"}, programs={"flask": "gunicorn"})
     after = run(cpu_model="B", python="CPython 3.13.1", libraries={"urllib3": "2.6", "h2": "4", "uvloop": "1"},
                 programs={"flask": "werkzeug"}, memory_bytes=(1 << 30) + 4096, load_average=9)  # fmt: skip
-    found = {one.part: (one.before, one.after) for one in differences(before, after)}
+    found = {one.part: (one.before, one.after) for one in compare_surroundings(before, after)}
     assert found == {
         "cpu model": ("A CPU", "B"), "python": ("CPython 3.11.7", "CPython 3.13.1"), "urllib3": ("2.5", "2.6"),
         "uvloop": (None, "1"), "flask": ("gunicorn", "werkzeug"),
     }  # fmt: skip
-    assert differences(before, before) == []
+    assert compare_surroundings(before, before) == []

@@ -1,13 +1,13 @@
-"""The ranking of a run: who is compared with whom, and in which order."""
+"""The ranking of a run, and the ratios of arms that differ in their environment or link only."""
 
 from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.contrasts import contrasts, link_pairs
-from clientlab.judging.ranking import ranked
+from clientlab.judging.ranking import contrasts, environment_pairs, link_pairs, rank_arms
 from clientlab.results.document import Run
-from clientlab.workload.link import Link
+from clientlab.results.plan import Arm, EnvironmentSpec
+from clientlab.workload.values import Link
 from clients.documents import a_run, a_trial
 
 
@@ -18,7 +18,7 @@ def rounds(strategy: str, *walls: float, **changes):
 
 def table_of(*parts, **changes):
     """The standings of the first group."""
-    return next(iter(ranked(a_run(*(trial for part in parts for trial in part), **changes)).values()))
+    return next(iter(rank_arms(a_run(*(trial for part in parts for trial in part), **changes)).values()))
 
 
 def test_arms_are_ranked_by_their_median_round():
@@ -55,7 +55,7 @@ def test_ratios_are_to_the_baseline_as_well_in_its_own_group():
     """Whatever the fastest is, and whatever their concurrency; other groups have none."""
     trials = [*rounds("a", 1, 2), *rounds("b", 2, 4), *rounds("c", 3, 6, concurrency=2)]
     elsewhere = rounds("b", 3, 3, route="proxy", arm="b behind it")
-    found = list(ranked(a_run(*trials, *elsewhere, baseline="b")).values())
+    found = list(rank_arms(a_run(*trials, *elsewhere, baseline="b")).values())
     assert {row.name: row.to_baseline.value for row in found[0]} == pytest.approx({"a": 0.5, "b": 1, "c": 1.5})
     assert [row.to_baseline for row in found[1]] == [None]
 
@@ -69,10 +69,34 @@ def test_arms_behind_different_links_are_ranked_apart_and_paired_by_round():
         for link, factor in ((None, 1.0), (near, 2.0), (far, 4.0))
     ]
     run = Run.model_validate_json(a_run(*trials).model_dump_json())
-    assert [key.link for key in ranked(run)] == [None, "1 ms", "100 ms, 20 Mbit/s"]
+    assert [key.link for key in rank_arms(run)] == [None, "1 ms", "100 ms, 20 Mbit/s"]
     found = contrasts(run, link_pairs(run.experiment.arms))
     assert [(one.arm.link, one.base.link) for one in found] == [(near, None), (far, None)]
     assert [(one.time.value, *one.time.interval) for one in found] == [
         pytest.approx((2.0,) * 3),
         pytest.approx((4,) * 3),
     ]
+
+
+def an_arm(strategy: str, environment: str | None) -> Arm:
+    name = f"{strategy} in {environment}" if environment else strategy
+    return Arm(name=name, label=name, strategy=strategy, upstream="aiohttp", route="direct", workload="workload",
+               environment=environment)  # fmt: skip
+
+
+def test_arms_in_two_environments_are_paired_by_round():
+    """Rounds differ by a factor of ten, but the ratio of each is 1.05. The round with an error does not count."""
+    trials = [
+        a_trial("urllib3", number, level * factor, arm=f"urllib3 in {name}", environment=name, cpu_seconds=level / 2)
+        for number, level in enumerate((1, 10, 2, 5, 3, 7), start=1)
+        for name, factor in (("old", 1.0), ("new", 1.05))
+    ]
+    trials.append(a_trial("urllib3", 7, 1.0, arm="urllib3 in old", environment="old", errors={"reset": 1}))
+    trials.append(a_trial("urllib3", 7, 9.0, arm="urllib3 in new", environment="new"))
+    arms = [an_arm("urllib3", "old"), an_arm("urllib3", "new"), an_arm("pycurl", "old"), an_arm("urllib3", None)]
+    run = a_run(*trials, arms=arms, environments={name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")})
+    (found,) = contrasts(run, environment_pairs(run.experiment.arms))
+    assert (found.arm.environment, found.base.environment) == ("new", "old")
+    assert (found.time.rounds, found.time.value, *found.time.interval) == (6, *[pytest.approx(1.05)] * 3)
+    assert found.cpu.value == pytest.approx(1.0)
+    assert found.time.confidence == found.cpu.confidence == pytest.approx(0.95)

@@ -1,4 +1,4 @@
-"""Thresholds: how they are written, and when they fail, for a run, its environments, and its changes since another."""
+"""Thresholds: how they are written, and when they fail for a run, its environments, and its changes since another."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ import pytest
 
 from clientlab.errors import FieldError, LabError
 from clientlab.judging.comparison import compare
-from clientlab.judging.thresholds import (
-    check_limits,
-    judge_changes,
-    judge_run,
-    parse_change,
-    parse_threshold,
-)
-from clientlab.reports.headline import sentence
+from clientlab.judging.thresholds import check_limits, judge_changes, judge_run, parse_change, parse_threshold
+from clientlab.reports.headline import threshold_sentence
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.workload import Workload
-from clients.documents import a_failed_trial, a_run, a_trial, an_open_trial, quantiles
+from clients.documents import a_failed_trial, a_run, a_trial, an_open_trial, quantiles, with_changes
 
 STEADY, SLOWER, SPREAD = (0.99, 1.0, 1.01), (1.29, 1.3, 1.31), (1.0, 1.2, 1.4)
 
@@ -42,10 +36,8 @@ def limit_outcome(text: str, run, *, strict: bool = False) -> str:
     [
         ("wall +10%", STEADY, "held", "held"),
         ("wall +10%", SLOWER, "failed", "failed"),
-        ("wall +50%", SLOWER, "held", "held"),
         ("wall +10%", SPREAD, "not sure", "failed"),
         ("throughput -5%", SLOWER, "failed", "failed"),
-        ("throughput -5%", STEADY, "held", "held"),
     ],
 )
 def test_a_change_fails_by_its_whole_interval_or_strictly_by_its_estimate(text, walls, found, strict):
@@ -53,17 +45,13 @@ def test_a_change_fails_by_its_whole_interval_or_strictly_by_its_estimate(text, 
     assert outcome(text, a_run_of(*STEADY), a_run_of(*walls), strict=True) == strict
 
 
-@pytest.mark.parametrize(
-    ("text", "errors", "found"),
-    [("errors +0", {}, "held"), ("errors +0", {"reset": 1}, "failed"), ("errors +1%", {"reset": 9}, "held"),
-     ("errors +1%", {"reset": 11}, "failed")],
-)  # fmt: skip
-def test_errors_are_counted_and_need_no_interval(text, errors, found):
-    assert outcome(text, a_run_of(1.0), a_run_of(1.0, errors=errors)) == found
+@pytest.mark.parametrize(("text", "failed", "found"), [("errors +0", 1, "failed"), ("errors +1%", 9, "held")])
+def test_errors_are_counted_and_need_no_interval(text, failed, found):
+    assert outcome(text, a_run_of(1.0), a_run_of(1.0, errors={"reset": failed})) == found
 
 
 def test_an_arm_that_finished_no_trial_fails_every_threshold():
-    """A build does not turn green because nothing was measured. A figure that no trial has is refused."""
+    """A figure that no trial has is refused."""
     dead = a_run(a_failed_trial("urllib3"))
     assert outcome("wall +10%", a_run_of(*STEADY), dead) == limit_outcome("p99 > 1s", dead) == "failed"
     with pytest.raises(LabError, match="'wall \\+10%': the baseline has no wall time for arm 'urllib3'"):
@@ -72,21 +60,15 @@ def test_an_arm_that_finished_no_trial_fails_every_threshold():
         limit_outcome("overhead > 1s", LIMITED)
 
 
-@pytest.mark.parametrize("text", ["errors +90%", "errors > 90%"])
 @pytest.mark.parametrize("requests", [0, 1000])
-def test_errors_fail_if_a_trial_failed(text, requests):
-    """Whether all its requests failed, or it never began; however much is allowed."""
-    dead = [a_failed_trial("urllib3", number=n, requests=requests, errors={"connect": requests} if requests else {})
-            for n in (2, 3, 4, 5)]  # fmt: skip
-    run = a_run(a_trial("urllib3"), *dead)
-    if ">" in text:
-        (judged,) = judge_run(run, [parse_threshold(text)])
-    else:
-        (judged,) = judge_changes(compare(a_run_of(*STEADY), [run]), [parse_change(text)])
-    assert (judged.outcome, judged.lost) == ("failed", 4)
-    assert judged.found == pytest.approx(0.8 if requests else 0.0)
-    repeated = a_run(a_failed_trial("urllib3"), a_trial("urllib3"))  # in the same round, later
-    assert limit_outcome("errors > 0", repeated) == "held"
+def test_errors_fail_if_a_trial_failed(requests):
+    """However many are allowed, and even if the trial sent nothing, unless it was repeated in the same round."""
+    faults = {"requests": requests, "errors": {"connect": requests} if requests else {}}
+    run = a_run(a_trial("urllib3"), *(a_failed_trial("urllib3", number=number, **faults) for number in (2, 3, 4, 5)))
+    changes = judge_changes(compare(a_run_of(*STEADY), [run]), [parse_change("errors +90%")])
+    for judged in (*changes, *judge_run(run, [parse_threshold("errors > 90%")])):
+        assert (judged.outcome, judged.lost, judged.found) == ("failed", 4, pytest.approx(0.8 if requests else 0.0))
+    assert limit_outcome("errors > 0", a_run(a_failed_trial("urllib3"), a_trial("urllib3"))) == "held"
 
 
 def test_too_few_rounds_are_refused_unless_the_estimate_decides():
@@ -107,20 +89,18 @@ LIMITED = a_run_of(
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("p99 > 50ms", "held"), ("p99 > 49.9ms", "failed"), ("p50>1999us", "failed"),
+        ("p99 > 50ms", "held"), ("p99 > 49.9ms", "failed"), ("p50>1999us", "failed"), ("cpu > 199µs", "failed"),
         ("throughput < 1000", "held"), ("throughput < 1001/s", "not sure"), ("throughput < 1100/s", "failed"),
-        ("errors > 1%", "held"), ("errors > 0.9%", "failed"), ("memory > 100MB", "held"), ("memory > 95MiB", "failed"),
-        ("cpu > 199µs", "failed"), ("connections > 1", "held"), ("connections > 0", "failed"),
+        ("errors > 1%", "held"), ("errors > 0.9%", "failed"), ("memory > 95MiB", "failed"), ("connections > 1", "held"),
     ],
 )  # fmt: skip
 def test_a_limit_is_judged_by_the_interval_of_the_figure_that_the_report_shows(text, found):
-    """The median of the rounds, with units; errors over all requests. Strictly, the median alone decides."""
     assert limit_outcome(text, LIMITED) == found
     assert limit_outcome(text, LIMITED, strict=True) == ("failed" if found == "not sure" else found)
 
 
 def test_many_arms_at_their_limit_seldom_fail_a_build():
-    """Eight arms whose typical wall time is the limit: 200 runs of five rounds, in 5 % of which one may fail."""
+    """In 5 % of the runs, one of eight arms whose typical wall time is the limit may fail."""
     draw, wall, failed = np.random.default_rng(3), parse_threshold("wall > 1s"), 0
     for _ in range(200):
         run = a_run(
@@ -164,11 +144,10 @@ def test_what_is_not_sure_says_how_many_rounds_would_decide():
         changes = judge_changes(compare(base, [run], gated={(None, "wall")}), [parse_change("wall +2%")])
         for judged in (*changes, *judge_run(run, [parse_threshold("wall > 1.02s")])):
             assert (judged.outcome, judged.rounds is None) == ("not sure", is_close)
-            assert is_close or str(judged.rounds) in sentence(judged)
+            assert is_close or str(judged.rounds) in threshold_sentence(judged)
 
 
 def test_what_the_schedule_of_an_open_load_decides_is_no_threshold():
-    """Its throughput is planned; p99 is what a server can miss."""
     run = a_run(*(an_open_trial(number=number) for number in (1, 2, 3)))
     with pytest.raises(FieldError, match="the schedule of arm 'urllib3' decides it; judge p99"):
         outcome("throughput -5%", run, run)
@@ -184,12 +163,12 @@ ARMS = [
 
 
 def in_environments(*factors: float, **of_head):
-    """A run in two environments: each factor is the ratio of a round's wall times. The rounds differ widely."""
-    trials = []
-    for number, (level, factor) in enumerate(zip((1.0, 10.0, 2.0, 5.0, 3.0, 7.0), factors, strict=True), start=1):
-        for name, times, changes in (("base", 1.0, {}), ("head", factor, of_head)):
-            own = {"arm": f"urllib3 in {name}", "environment": name, **changes}
-            trials.append(a_trial("urllib3", number, level * times, **own))
+    """A run in two environments. Each factor is the ratio of a round's wall times; the rounds differ widely."""
+    trials = [
+        a_trial("urllib3", number, level * times, arm=f"urllib3 in {name}", environment=name, **changes)
+        for number, (level, factor) in enumerate(zip((1.0, 10.0, 2.0, 5.0, 3.0, 7.0), factors, strict=True), start=1)
+        for name, times, changes in (("base", 1.0, {}), ("head", factor, of_head))
+    ]
     return a_run(*trials, arms=ARMS, environments=SPECS)
 
 
@@ -203,7 +182,6 @@ def in_environments(*factors: float, **of_head):
 )
 @pytest.mark.parametrize("text", ["wall +5%", "throughput -4.7%"])
 def test_a_change_between_environments_is_paired_by_round(text, factors, found, strict):
-    """The noise of the rounds is equal in both environments, so it does not count."""
     assert limit_outcome(text, in_environments(*factors)) == found
     assert limit_outcome(text, in_environments(*factors), strict=True) == strict
 
@@ -218,10 +196,9 @@ def test_a_limit_is_for_both_environments_and_a_change_for_the_second():
 
 @pytest.mark.parametrize(("short", "found"), [("base", "not sure"), ("head", "failed")])
 def test_only_errors_count_of_an_arm_that_was_never_at_its_concurrency(short, found):
-    """The report does not compare it either."""
     run = in_environments(*[1.3] * 6)
     fewer = {"requests": 5, "concurrency": 32}
-    trials = [one.model_copy(update=fewer) if one.environment == short else one for one in run.trials]
+    trials = [with_changes(one, **fewer) if one.planned.environment == short else one for one in run.trials]
     run = run.model_copy(update={"trials": trials})
     assert limit_outcome("wall +5%", run) == found
     assert limit_outcome("errors +0", run) == "held"
@@ -236,7 +213,6 @@ def test_only_errors_count_of_an_arm_that_was_never_at_its_concurrency(short, fo
     ],
 )
 def test_errors_are_counted_in_environments_and_a_lower_bound_fails(text, of_head, found):
-    """Nobody knows how much larger the value of a lower bound is."""
     assert limit_outcome(text, in_environments(*[1.0] * 6, **of_head)) == found
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_changes, parse_change
-from clientlab.reports import comparison
+from clientlab.reports import as_terminal, comparison
 from clientlab.results.figures import COMPARED
 from clients.documents import SURROUNDINGS, a_run, a_trial
 
@@ -36,7 +36,7 @@ def printed(*others, texts=()) -> str:
     found = compare(BASE, others)
     console = Console(width=150)
     with console.capture() as capture:
-        console.print(comparison.as_text(found, judged(found, *texts)), highlight=False)
+        console.print(as_terminal.document(comparison.sections(found, judged(found, *texts))), highlight=False)
     return capture.get()
 
 
@@ -58,8 +58,7 @@ def test_the_terminal_names_surroundings_first_then_each_figure_with_its_verdict
     assert f"{2 * len(COMPARED)} figures compared: {counts}." in text
 
 
-def test_errors_are_told_with_what_they_leave_of_the_other_figures():
-    """In percentage points; a wall time that they shortened is not shown as one that can be compared."""
+def test_errors_are_shown_in_points_and_leave_no_totals_to_compare():
     text = printed(FAULTY)
     assert "more" in line_of(text, "errors")
     assert "+0.500 points" in line_of(text, "errors")
@@ -67,14 +66,19 @@ def test_errors_are_told_with_what_they_leave_of_the_other_figures():
     assert "requests failed in 6 of 6 trials: their totals (wall time, …) are left out" in text
 
 
+def test_a_figure_that_neither_run_has_is_left_out():
+    other = SLOWER.model_copy(update={"trials": [one.model_copy(update={"measured": None}) for one in SLOWER.trials]})
+    without = compare(other.model_copy(update={"run": "base"}), [other])
+    assert {"wall", "memory"} & {row[0] for table in comparison.tables(without) for row in table.rows} == {"wall"}
+
+
 def test_json_holds_every_figure_in_base_units():
     found = compare(BASE, [SLOWER])
     document = json.loads(comparison.as_json(found, judged(found, "wall +10%")))
-    assert (document["baseline"], document["runs"][0]["run"]) == ("before", "after")
-    assert document["runs"][0]["surroundings"][0] == {
-        "part": "python", "before": "CPython 3.11.7", "after": "CPython 3.13.1",
-    }  # fmt: skip
-    wall = document["runs"][0]["arms"]["urllib3"]["wall"]
+    (other,) = document["runs"]
+    assert (document["baseline"], other["run"]) == ("before", "after")
+    assert list(other["surroundings"][0].values()) == ["python", "CPython 3.11.7", "CPython 3.13.1"]
+    wall = other["arms"]["urllib3"]["wall"]
     assert (wall["before"], wall["after"], wall["ratio"]) == pytest.approx((1.02, 1.53, 1.5))
     assert wall["interval"][0] < 1.5 < wall["interval"][1]
     assert (wall["unit"], wall["rounds"], wall["verdict"]) == ("seconds", [3, 3], "slower")

@@ -1,4 +1,4 @@
-"""A run as CSV, Markdown and JUnit XML: whole, escaped, and readable by what they are for."""
+"""A run as CSV, Markdown, JUnit XML and a picture: whole, escaped, and readable by what they are for."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from clientlab.errors import LabError
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_run, parse_threshold
-from clientlab.reports import as_csv, as_html, as_junit, as_markdown
+from clientlab.reports import CHART, as_csv, as_html, as_junit, as_markdown, drawing
 from clientlab.results.document import ClaimResult
 from clientlab.results.figures import FIGURES
-from clientlab.results.server_counters import ServerUse
+from clientlab.trial.server_counters import ServerCounters, ServerUse
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 
@@ -30,10 +31,9 @@ def rows(run) -> list[dict[str, str]]:
 
 
 def test_csv_has_a_row_a_trial_with_every_figure_under_its_full_name():
-    """Seconds and bytes as the run document has them, to the last digit; an unknown figure is an empty cell."""
     trial = a_trial(
         "urllib3", 2, 0.1 + 0.2, errors={"reset": 3, "tls": 1}, busy={"client": 0.5}, overhead_seconds=quantiles(0.25),
-        upstream_use=ServerUse(cpu_seconds=0.7, requests=1000),
+        servers=ServerCounters(upstream=ServerUse(cpu_seconds=0.7, requests=1000)),
     )  # fmt: skip
     failed = a_failed_trial("pycurl", 'it "broke", badly')
     first, second = rows(a_run(trial, failed))
@@ -55,7 +55,6 @@ def cases(root: ET.Element) -> dict[str, str]:
 
 
 def test_junit_has_a_case_for_every_arm_claim_and_threshold():
-    """Contradicted claims and thresholds beyond fail, failed trials are errors, inconclusive claims are skipped."""
     walls = {"urllib3": 1.0, "requests": 3.0}
     rounds = [a_trial(name, number, wall) for name, wall in walls.items() for number in (1, 2, 3)]
     run = a_run(*rounds, a_failed_trial("pycurl"))
@@ -78,9 +77,13 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
     assert failure.text == failure.get("message")
 
 
-def test_junit_of_a_comparison_names_the_same_tests_for_each_build():
-    """Jenkins and GitLab know a test by its class and name, which must not hold the id of a run."""
+def test_an_arm_without_all_its_trials_is_an_error():
+    assert cases(junit(a_run(a_trial("urllib3"), a_trial("urllib3", 2), a_trial("pycurl")))) == {
+        "urllib3": "passed", "pycurl": "error",
+    }  # fmt: skip
 
+
+def test_junit_of_a_comparison_names_the_same_tests_for_each_build():
     def tests_of(*names: str) -> list[tuple[str | None, str | None]]:
         base, *others = (a_run(a_trial(), a_trial(number=2), name=name) for name in names)
         root = ET.fromstring(as_junit.render_comparison(compare(base, others), []))  # noqa: S314
@@ -91,11 +94,37 @@ def test_junit_of_a_comparison_names_the_same_tests_for_each_build():
     assert len(set(found)) == len(found) > 0
 
 
-def test_junit_tells_of_trials_that_are_missing():
-    run = a_run(a_trial("urllib3"), a_trial("urllib3", 2), a_trial("pycurl"))
-    assert cases(junit(run)) == {"urllib3": "passed", "pycurl": "error"}
-
-
 @pytest.mark.parametrize("render", [as_csv.render, as_html.render, as_markdown.render, junit])
-def test_every_format_can_tell_of_a_run_that_measured_nothing(render):
+def test_every_format_can_show_a_run_that_measured_nothing(render):
     assert len(render(a_run(a_failed_trial("urllib3", "interrupted")))) > 0
+
+
+DRAWN = a_run(
+    *(a_trial("urllib3", number, wall) for number, wall in enumerate((1.0, 1.1, 0.9), start=1)),
+    *(a_trial("pycurl", number, wall, errors={"reset": 2}) for number, wall in enumerate((3.0, 3.3, 2.7), start=1)),
+    *(a_trial("urllib3", number, 2.0, route="proxy", arm="urllib3 by proxy") for number in (1, 2, 3)),
+)
+
+
+def test_an_svg_holds_the_texts_and_is_the_same_each_time(tmp_path):
+    for name in ("x.svg", "y.svg"):
+        drawing.write(DRAWN, tmp_path / name)
+    text = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    ET.fromstring(text)  # noqa: S314 - written here
+    for part in ("urllib3", "pycurl", "Which is fastest?", "1.00 s", "time for 1,000 requests"):
+        assert part in text
+    assert (tmp_path / "y.svg").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("question", ["$x_1$ & <b>?", "50% \\frac{1}{2} of $10\ntwo lines, どちら 🚀?"])
+def test_a_question_with_markup_is_drawn_as_valid_xml(question, tmp_path):
+    path = tmp_path / "x.svg"
+    drawing.write(a_run(a_trial(), question=question), path)
+    ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314 - written here
+
+
+def test_a_chart_that_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(LabError, match="none"):
+        CHART.check(tmp_path / "none" / "x.svg")
+    with pytest.raises(LabError, match=r"run .* has no finished trial to draw"):
+        drawing.write(a_run(a_failed_trial("pycurl")), tmp_path / "x.png")

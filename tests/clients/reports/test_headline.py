@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from clientlab.reports.headline import answers, headline
-from clientlab.reports.rows import groups_of
-from clientlab.reports.sections import Report
+from clientlab.reports.headline import headline
+from clientlab.reports.rows import Report
+from clientlab.workload.values import Link
 from clients.documents import a_failed_trial, a_run, a_trial
+from clients.reports.views import answers
 
 
 def rounds(strategy: str, *walls: float, **changes):
@@ -17,7 +18,7 @@ def rounds(strategy: str, *walls: float, **changes):
 
 
 def said(*parts) -> list[str]:
-    return answers(groups_of(a_run(*(trial for part in parts for trial in part))))
+    return answers(a_run(*(trial for part in parts for trial in part)))
 
 
 FAST, TIED = (1.0, 1.01, 0.99, 1.0, 1.0), (1.01, 1.0, 1.0, 1.01, 0.99)
@@ -41,29 +42,36 @@ def test_the_fastest_is_named_with_its_rate_and_its_lead():
     ],
 )
 def test_whether_threads_share_a_session_is_answered_in_a_sentence(walls, said):
-    """By the two forms themselves, whichever library is the fastest."""
     parts = (("requests-session-per-thread", walls), ("requests-session@threads", FAST), ("pycurl@threads", (0.5,) * 5))
     run = a_run(*(trial for name, of in parts for trial in rounds(name, *of)))
     (answer,) = [one for one in headline(Report(run)).sentences if one.startswith("requests-session-per-thread takes")]
     assert said in answer
 
 
-def test_of_an_undecided_strategy_the_answer_says_what_the_rounds_show_and_what_would_decide():
-    (sentence,) = said(rounds("a", *FAST), rounds("b", *OPEN))
-    assert re.search(r"Undecided: b, 1\.1[01] \(0\.9\d+ to 1\.[23]\d+\).* 3 of 5 rounds.* About \d+ rounds", sentence)
+def test_a_sentence_about_a_link_tells_routes_apart():
+    trials = [
+        a_trial("urllib3", number, wall + number / 100, route=route, link=link, arm=f"{route} {link}")
+        for route in ("proxy", "proxy-tls")
+        for link, wall in ((None, 1.0), (Link(rtt=0.02), 2.0))
+        for number in (1, 2, 3)
+    ]
+    section = headline(Report(a_run(*trials)))
+    said = [*section.sentences, *(line for part in section.parts for line in part.items)]
+    (sentence,) = [line for line in said if line.startswith("Link ")]
+    assert re.search(r"slower with urllib3 · proxy \(1\.9\d .*\) and urllib3 · proxy-tls \(1\.9\d ", sentence)
 
 
-def test_an_equal_strategy_is_called_so():
-    (sentence,) = said(rounds("a", *FAST), rounds("b", *TIED))
-    assert sentence.endswith("b is equal within 5 %.")
-
-
-def test_without_an_interval_nothing_is_claimed():
-    """However large the difference: two rounds are not enough."""
-    (sentence,) = said(rounds("a", 1.0, 1.0), rounds("b", 9.0, 9.0))
-    assert "times as fast" not in sentence
-    assert "Undecided: b, 9.00 times as long" in sentence
-    assert sentence.endswith("An interval takes 3 rounds.")
+@pytest.mark.parametrize(
+    ("walls", "answer"),
+    [
+        (OPEN, r"Undecided: b, 1\.1[01] \(0\.9\d+ to 1\.[23]\d+\).* 3 of 5 rounds.* About \d+ rounds .* decide\.$"),
+        (TIED, r"b is equal within 5 %\.$"),
+        ((9.0, 9.0), r"^(?!.*times as fast).*Undecided: b, 8\.96 times as long.*An interval takes 3 rounds\.$"),
+    ],
+)
+def test_an_answer_claims_no_more_than_the_intervals_show(walls, answer):
+    (sentence,) = said(rounds("a", *FAST), rounds("b", *walls))
+    assert re.search(answer, sentence)
 
 
 def test_a_strategy_with_errors_is_not_the_answer():

@@ -1,4 +1,4 @@
-"""The report as one HTML file: what stands where, that nothing is fetched, and that words stay words."""
+"""The report as one HTML file: what stands where, that nothing is fetched, and how it looks in a real browser."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
+from browser import headless_chromium
 from clientlab.reports import as_html
-from clients.documents import a_run
-from clients.html_page import Page
-from clients.report_runs import a_hostile_run, a_measured_trial, a_whole_run
+from clients.documents import a_hostile_run, a_measured_trial, a_run, a_whole_run
+from clients.reports.views import Page
 
 SECTIONS = [
-    "answer", "claims", "table", "compared", "times", "sweep", "latency", "resources",
-    "errors", "surroundings", "again",
+    "answer", "claims", "compared", "times", "sweep", "table", "errors", "cautions", "latency", "resources",
+    "surroundings", "again",
 ]  # fmt: skip
 
 
@@ -24,7 +24,6 @@ def page() -> Page:
 
 
 def test_every_section_is_there_and_the_list_of_sections_leads_to_it(page):
-    """In the order of the page; each is named by its heading. Marks of charts refer to shapes that exist."""
     assert [section["id"] for section in page.all("section")] == SECTIONS
     ids = Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
     assert set(ids.values()) == {1}
@@ -35,7 +34,6 @@ def test_every_section_is_there_and_the_list_of_sections_leads_to_it(page):
 
 
 def test_nothing_is_fetched_and_nothing_is_run(page):
-    """No script, no picture, no frame, no sheet; addresses are places of the page, or the source's."""
     names = {name for name, _ in page.elements}
     assert not names & {"script", "img", "iframe", "link", "object", "embed", "form", "base"}
     policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
@@ -57,9 +55,49 @@ def test_words_stay_words_wherever_they_come_from():
 
 
 def test_the_page_of_a_large_run_stays_below_two_megabytes():
-    """Charts are folded or left out; the tables are all there."""
     places = [*((arm, 0) for arm in range(30)), *((arm, route) for arm in range(2) for route in range(1, 13))]
-    trials = [a_measured_trial(f"s{arm}", wall=1 + arm % 7 / 10, route=f"r{route}") for arm, route in places]
+    trials = [a_measured_trial(f"s{arm}", wall=1 + arm % 7 / 10, route=f"r{route}", arm=f"s{arm} by r{route}")
+              for arm, route in places]  # fmt: skip
     text = as_html.render(a_run(*trials))
     assert len(text.encode()) < 2_000_000
     assert len(Page(text).all("table")) >= 13
+
+
+OPEN_ALL = "() => document.querySelectorAll('details').forEach((d) => { d.open = true; })"
+TOO_WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+STYLE = "(element) => [getComputedStyle(document.body).backgroundColor, getComputedStyle(element).fill]"
+LETTERS = """() => [...document.querySelectorAll('svg text')].filter((text) => text.getClientRects().length)
+    .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Open a run's report. After the test, nothing was said on the console, and nothing but the file was asked for."""
+    file, said, asked = tmp_path / "report.html", [], []
+    with headless_chromium() as browser:
+
+        def open_(run, width: int, scheme: str = "light"):
+            as_html.write(run, file)
+            page = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme).new_page()
+            for event in ("console", "pageerror", "dialog"):
+                page.on(event, lambda found: said.append(found))  # noqa: PLW0108 - a builtin takes no attributes
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto(file.as_uri())
+            page.evaluate(OPEN_ALL)
+            return page
+
+        yield open_
+    assert (said, asked) == ([], [file.as_uri()])
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("width", "scheme"), [(1300, "dark"), (390, "light")])
+def test_everything_is_readable_on_every_screen(width, scheme, opened):
+    """Nothing is wider than the screen, letters of charts have 11 pixels, and names are light on a dark page."""
+    page = opened(a_whole_run(), width, scheme)
+    assert [section.get_attribute("id") for section in page.locator("section:visible").all()] == SECTIONS
+    assert page.evaluate(TOO_WIDE) <= 0
+    assert min(page.evaluate(LETTERS)) >= 11
+    ground, ink = (sum(map(int, re.findall(r"\d+", one))) for one in page.locator("svg text").first.evaluate(STYLE))
+    assert (ground > ink) == (scheme == "light")
+    assert page.locator("figure:visible").count() == page.locator("figure svg:visible").count() > 0

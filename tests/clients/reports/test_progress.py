@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
-from clientlab.reports.progress import LiveBar, PlainLines
+from clientlab.reports.progress import ProgressLines
 from clients.documents import a_failed_trial, a_run, a_trial
 
 TRIALS = (
@@ -33,64 +32,58 @@ class Clock:
 def tell(observer) -> None:
     observer.run_started(a_run(question="Is [x] fast?"), Path("results/a run"))
     for trial, _ in TRIALS:
-        observer.trials_started([trial], 3)
+        observer.trials_started([trial.planned], 3)
         observer.progressed(None)
         observer.progressed(1234)
         observer.trial_ended(trial)
 
 
-def plain(tell: Callable[[PlainLines], None], clock: Callable[[], float] = lambda: 0.0, width: int = 200) -> list[str]:
+def printed(tell, clock=lambda: 0.0, *, terminal: bool = False, width: int = 120) -> str:
+    """All that a terminal or a file got."""
     output = io.StringIO()
-    tell(PlainLines(Console(file=output, width=width), clock))
-    return output.getvalue().splitlines()
-
-
-def on_a_terminal(tell: Callable[[LiveBar], None], clock: Callable[[], float] = lambda: 0.0) -> str:
-    """All that a terminal of 120 columns got."""
-    output = io.StringIO()
-    with LiveBar(Console(file=output, width=120, force_terminal=True, color_system=None), clock) as bar:
-        tell(bar)
+    console = Console(file=output, width=width, force_terminal=terminal, color_system=None)
+    with ProgressLines(console, clock) as progress:
+        tell(progress)
     return output.getvalue()
 
 
-def test_without_a_terminal_there_is_a_line_a_trial():
-    assert plain(tell, width=20) == [*BEGINNING, *(line for _, line in TRIALS)]
+def test_without_a_terminal_there_is_a_line_per_trial():
+    assert printed(tell, width=20).splitlines() == [*BEGINNING, *(line for _, line in TRIALS)]
 
 
 def test_on_a_terminal_one_line_is_updated():
-    """Only the beginning, and trials that failed, leave lines of their own, markup or not."""
-    text = on_a_terminal(tell)
+    text = printed(tell, terminal=True)
     assert "3/3" in text
     assert [line in text for _, line in TRIALS] == [False, False, True]
     assert all(line in text for line in BEGINNING)
 
 
 def measure_two_rounds(observer, clock: Clock, begun: int = 4, **changes) -> None:
-    """Two rounds of two arms, whose trials take 20 s each. The last that has begun is 5 s old."""
+    """Two rounds of two arms; each trial takes 20 s. The last one that began is 5 s old."""
     pairs = [(name, number) for number in (1, 2) for name in ("urllib3", "pycurl")]
     trials = [a_trial(*pair, order=order) for order, pair in enumerate(pairs)]
     observer.run_started(a_run(*trials, **changes).model_copy(update={"trials": []}), Path("results/a run"))
     for trial in trials[:begun]:
-        observer.trials_started([trial], 4)
+        observer.trials_started([trial.planned], 4)
         clock.now += 5
         observer.progressed(7)
-        if trial.order < begun - 1:
+        if trial.planned.order < begun - 1:
             clock.now += 15
             observer.trial_ended(trial)
 
 
-def test_the_first_round_tells_how_long_the_rest_takes():
+def test_after_the_first_round_the_time_left_is_shown():
     """At its own pace, whatever was estimated before: once in plain lines, and always on a terminal."""
     clock = Clock()
-    lines = plain(lambda observer: measure_two_rounds(observer, clock), clock)
+    lines = printed(lambda observer: measure_two_rounds(observer, clock), clock).splitlines()
     assert [line for line in lines if "left" in line] == ["after 2 of 4 trials: about 40 s left"]
     for begun, left in ((2, []), (3, ["about 35 s left"]), (4, ["about 15 s left"])):
-        shown = on_a_terminal(lambda bar, begun=begun: measure_two_rounds(bar, clock, begun), clock)
+        shown = printed(lambda bar, begun=begun: measure_two_rounds(bar, clock, begun), clock, terminal=True)
         assert re.findall(r"\w+ \d+ s left", shown) == left
 
 
-def test_a_run_with_a_budget_tells_how_long_it_takes_at_most():
+def test_a_run_with_a_budget_shows_how_long_it_takes_at_most():
     clock = Clock()
-    shown = on_a_terminal(lambda bar: measure_two_rounds(bar, clock, 2, budget=90.0), clock)
+    shown = printed(lambda bar: measure_two_rounds(bar, clock, 2, budget=90.0), clock, terminal=True)
     assert "takes at most 92 s" in shown
     assert "at most 65 s left" in shown

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 
 from clientlab.reports import as_html, as_markdown, contents
 from clientlab.reports.contents import text_sections
-from clientlab.reports.sections import Alerts, Lines, Listing, Report, Section, Tables, Verdicts
+from clientlab.reports.rows import Report
+from clientlab.reports.sections import Lines, Section, Tables
 from clientlab.results.document import Run
-from clients.bundled_runs import a_bundled_run
-from clients.documents import a_run, a_trial
-from clients.html_page import Page
-from clients.reports.test_table import shown
+from clients.documents import a_bundled_run, a_run, a_trial
+from clients.reports.views import Page, shown
 
-BRIEF = {"surroundings", "claims"}
+BRIEF = {"surroundings", "claims", "cautions"}
 """Sections of which a page shows more than formats of text: all that is known of the machine, and a card per claim."""
 
 
@@ -33,17 +32,12 @@ def said(section: Section) -> Iterator[str]:
     """All texts of a section that each format has, in their order."""
     for part in section.parts:
         match part:
-            case Alerts():
-                yield from (text for _, reasons in part.items for reason in reasons for text in reason)
-            case Listing() | Lines():
+            case Lines():
                 yield from part.items
             case Tables():
                 for table in part.items:
                     yield from (table.title, " ".join(table.headings), *(" ".join(row) for row in table.rows))
-            case Verdicts():
-                yield from (claim.text for claim in part.items)
     yield from section.sentences
-    yield from section.notes
 
 
 def missing(text: str, texts: Iterator[str]) -> list[str]:
@@ -58,7 +52,7 @@ def test_every_format_has_the_same_sections():
     ids = [section["id"] for section in page.all("section")]
     assert ids == [one for make in contents.SECTIONS if (one := make(report).id) in ids]
     in_order = [0, 0]
-    for section in text_sections(report):
+    for section in text_sections(report, whole=True):
         for text in texts:
             assert missing(text, said(section)) == []
         if section.id not in BRIEF:
@@ -70,6 +64,6 @@ def test_every_format_has_the_same_sections():
 
 
 def test_a_section_without_content_is_left_out():
-    assert [section.id for section in text_sections(Report(a_run(a_trial())))] == [
+    assert [section.id for section in text_sections(Report(a_run(a_trial())), whole=True)] == [
         "answer", "table", "surroundings", "again",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The terminal's report: what stands where, on wide and on narrow terminals."""
+"""The report on a terminal, whole and in its short form: what stands where, on wide and on narrow terminals."""
 
 from __future__ import annotations
 
@@ -6,29 +6,15 @@ import itertools
 import re
 
 import pytest
-from rich.console import Console
 
-from clientlab.reports import as_terminal
-from clientlab.reports.figure_tables import figure_table
-from clientlab.reports.rows import groups_of
+from clientlab.judging import cautions
+from clientlab.reports import as_markdown
+from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.document import Caution
 from clientlab.results.plan import Arm
-from clients.documents import a_run, a_trial, quantiles
-
-
-def shown(run, width: int = 150, *, whole: bool = True) -> str:
-    """The report as text, on a console of that width."""
-    console = Console(record=True, width=width, file=open("/dev/null", "w"), color_system=None)  # noqa: SIM115, PTH123
-    with console.file:
-        console.print(as_terminal.render(run, whole=whole), highlight=False)
-        return console.export_text()
-
-
-def columns(run) -> dict[str, list[str]]:
-    """Heading → cells of the only table of a run."""
-    (group,) = groups_of(run)
-    table = figure_table(group)
-    return {heading: [row[place] for row in table.rows] for place, heading in enumerate(table.headings)}
+from clientlab.trial.result import Disturbance
+from clients.documents import a_bundled_run, a_run, a_trial, quantiles, with_changes
+from clients.reports.views import columns, shown
 
 
 def cells(text: str) -> dict[str, list[str]]:
@@ -46,7 +32,7 @@ RUN = a_run(
     *(
         a_trial(
             "pycurl", number, wall, concurrency=32, errors={"reset": 2}, connections_opened=1234, cpu_seconds=0.25,
-            peak_pss_bytes=64 << 20, latency_seconds=quantiles(0.0123, 0.5), verdict="upstream-bound",
+            peak_pss_bytes=64 << 20, latency_seconds=quantiles(0.0123, 0.5), bound="upstream-bound",
         )
         for number, wall in enumerate((2.0, 2.2, 1.8), start=1)
     ),
@@ -55,12 +41,11 @@ RUN = a_run(
 
 @pytest.mark.parametrize("width", [44, 150])
 def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
-    """The same cells on any width: where there is no room for all columns, they stand below each other."""
     text = shown(RUN, width)
     assert {name: " ".join(words) for name, words in cells(text).items()} == {
-        "urllib3": "32 1.00 s 1,000 1 2.00 ms 9.00 ms 1 0 1 500 µs 1 32.0 MiB client",
+        "urllib3": "32 1.00 s 1,000 1 2.00 ms 9.00 ms 1 0 1 500 µs 1 32.0 MiB client client 90 %",
         "pycurl": "32 2.00 s 499 2.00 (1.50 to 2.68) 12.3 ms 500 ms 55.6 (55.6 to 55.6) 6 reset 1,234 251 µs "
-        "0.501 (0.501 to 0.501) 64.0 MiB upstream",
+        "0.501 (0.501 to 0.501) 64.0 MiB upstream client 90 %",
     }
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
@@ -80,8 +65,8 @@ def test_a_short_table_keeps_the_bottleneck_and_names_the_columns_that_it_leaves
 
 def test_medians_of_the_rounds_are_shown_and_errors_are_summed():
     trials = [a_trial("pycurl", number, wall) for number, wall in enumerate((1.0, 1.0, 50.0), start=1)]
-    trials[0] = trials[0].model_copy(update={"errors": {"reset": 1, "connect": 2}, "requests": 1003})
-    trials[1] = trials[1].model_copy(update={"errors": {"reset": 4}, "requests": 1004})
+    trials[0] = with_changes(trials[0], errors={"reset": 1, "connect": 2}, requests=1003)
+    trials[1] = with_changes(trials[1], errors={"reset": 4}, requests=1004)
     found = columns(a_run(*trials))
     assert (found["wall"], found["req/s"], found["errors"]) == (["1.00 s"], ["1,000"], ["5 reset, 2 connect"])
 
@@ -108,11 +93,43 @@ def test_names_are_shown_as_they_are():
 
 
 def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
-    unknown = dict.fromkeys(["requests_per_second", "cpu_seconds", "peak_pss_bytes", "latency_seconds", "verdict"])
-    found = columns(a_run(a_trial(**unknown)))
+    unknown = dict.fromkeys(["requests_per_second", "latency_seconds", "measured", "bound"])
+    run = a_run(a_trial(**unknown))
+    found = columns(run)
     heads = ("req/s", "p50", "p99", "CPU/req", "bottleneck")
     assert [found[head] for head in heads] == [["–"]] * 5
     assert (found["wall"], "memory" in found) == (["1.00 s"], False)
-    assert shown(a_run(a_trial(**unknown))).splitlines()[1] == "urllib3 was the fastest."
-    one_known = [a_trial(**unknown), a_trial(number=2, **unknown | {"requests_per_second": 5})]
-    assert columns(a_run(*one_known))["req/s"] == ["5.00"]
+    assert shown(run).splitlines()[1] == "urllib3 was the fastest."
+    one_known = a_trial(number=2, **unknown | {"requests_per_second": 5})
+    assert columns(a_run(*run.trials, one_known))["req/s"] == ["5.00"]
+
+
+def test_only_cautions_that_could_reorder_the_arms_mark_them():
+    """An arm whose rounds differ widely or were disturbed is not marked: the intervals of its ratios hold that."""
+    noisy = Disturbance(seconds=2.0, others_cpu_seconds=0.9)
+    quiet = [a_trial("urllib3", number, wall, disturbance=noisy) for number, wall in enumerate((1.0, 1.4, 1.9), 1)]
+    full = [a_trial("pycurl", number, bound="machine", busy={"machine": 0.95}) for number in (1, 2, 3)]
+    run = a_run(*quiet, *full)
+    run = run.model_copy(update={"cautions": cautions.cautions_of(run)})
+    assert {caution.kind for caution in run.cautions} == {"noisy-trials", "machine"}
+    assert {row.name: row.doubtful for group in groups_of(run) for row in group.rows} == {
+        "urllib3": False, "pycurl": True,
+    }  # fmt: skip
+
+
+def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
+    few = Caution(kind="few-requests", text="p99 rests on 3 requests", advice="send more")
+    machine = Caution(kind="machine", text="no core was idle", advice="use more cores", arms=["urllib3"])
+    minor, both = (a_run(a_trial()).model_copy(update={"cautions": found}) for found in ([few], [few, machine]))
+    assert "Cautions: all cores were full.\n" in shown(both, whole=False)
+    assert all(caution.text in shown(both) for caution in (few, machine))
+    for text in (shown(minor, whole=False), as_markdown.render(minor, whole=False)):
+        assert "Cautions:" not in text
+
+
+def test_the_short_form_of_a_run_with_claims_begins_with_their_verdicts():
+    run = a_bundled_run("keepalive")
+    text = as_markdown.render(run, whole=False)
+    assert text.index("Of 4 claims: ") < text.index("Of 3 controls: ") < text.index("| arm |")
+    assert all(claim.text in text for claim in run.claims)
+    assert len(text.split()) < len(as_markdown.render(run).split()) / 2

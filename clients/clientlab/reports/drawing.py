@@ -23,15 +23,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from clientlab import units
-from clientlab.analysis.decisions import EQUAL
 from clientlab.errors import LabError
-from clientlab.printable import printable
-from clientlab.reports.charts.row_charts import RATIOS_NOTE, TIMES_NOTE, RowChart, comparisons, log_limits, times
-from clientlab.reports.colours import HUES
-from clientlab.reports.files import CHART
+from clientlab.reports.charts import HUES, RATIOS_NOTE, TIMES_NOTE, comparisons, log_limits, sweeps_of, times
 from clientlab.reports.rows import groups_of
-from clientlab.reports.sweeps import Sweep, sweeps_of
+from clientlab.reports.sections import ChartRow, RowChart, Sweep
 from clientlab.results.document import Run
+from clientlab.statistics.decisions import EQUAL
+from clientlab.text import make_printable
 
 INK, SOFT, GROUND, TRACK, GRID = "#1c2024", "#565e68", "#ffffff", "#f3f5f7", "#dde2e7"
 _CSS_NAMES = {INK: "ink", SOFT: "soft", GROUND: "ground", TRACK: "track", GRID: "grid"} | {
@@ -67,7 +65,7 @@ def svg(chart: RowChart | Sweep, *, narrow: bool) -> str:
 
 
 def write(run: Run, path: Path) -> None:
-    """Draw how a run's arms compare, how long they take, and its sweeps, as PNG or SVG. Raises LabError."""
+    """Draw how a run's arms compare, how long they take, and its sweeps, as PNG or SVG. Raises LabError, OSError."""
     groups = groups_of(run)
     charts: list[RowChart | Sweep] = [*comparisons(run, groups), *times(run, groups), *sweeps_of(run)]
     if not charts:
@@ -75,7 +73,7 @@ def write(run: Run, path: Path) -> None:
     notes = ["\n".join(_folded(note, 160, 3) for note in chart.notes) for chart in charts]
     rooms = [_height(one) + 70 + 18 * note.count("\n") for one, note in zip(charts, notes, strict=True)]
     height = sum(rooms)
-    with CHART.writing(path), _style(salt=run.run):
+    with _style(salt=run.run):
         figure = Figure((_WIDE / 72, height / 72), dpi=72)
         figure.text(0, 1 + 12 / height, _folded(run.experiment.question, 90, 3), fontsize=17, weight="bold")
         top = 0.0
@@ -89,12 +87,12 @@ def write(run: Run, path: Path) -> None:
         metadata = {"Date": None} if path.suffix == ".svg" else None
         figure.savefig(path, dpi=144, facecolor=GROUND, bbox_inches="tight", pad_inches=0.3, metadata=metadata)
         if path.suffix == ".svg":  # no XML may hold a control character
-            path.write_text(printable(path.read_text(encoding="utf-8")), encoding="utf-8")
+            path.write_text(make_printable(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 @contextmanager
 def _style(salt: str) -> Iterator[None]:
-    """Set colours and sizes. `salt`: of the names in an SVG, which are the same each time."""
+    """Set colours and sizes. The same `salt` gives the elements of an SVG the same names."""
     with mpl.rc_context({**_STYLE, "svg.hashsalt": salt}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a browser has the glyph, a PNG has a box
         yield
@@ -113,11 +111,17 @@ def _has_texts_beside(chart: RowChart, *, narrow: bool) -> bool:
 
 
 def _row_height(chart: RowChart, *, narrow: bool) -> int:
-    """Return the height of a row. Texts above the marks are on two lines if they need more than one."""
+    """Return the height of a row, with the room for the lines above its marks."""
     if _has_texts_beside(chart, narrow=narrow):
         return 30
-    longest = max(len(row.name) + len(row.text) for row in chart.rows)
-    return 64 if longest * _LETTER > (_NARROW if narrow else _WIDE) else 44
+    return 24 + 20 * max(len(_name_lines(row, narrow=narrow)) for row in chart.rows)
+
+
+def _name_lines(row: ChartRow, *, narrow: bool) -> list[str]:
+    """Return the lines of a name above the marks; the last one is empty if the row's text needs its own line."""
+    letters = int((_NARROW if narrow else _WIDE) / _LETTER)
+    lines = _folded(row.name, letters, 3).split("\n")
+    return lines if len(lines[-1]) + len(row.text) <= letters else [*lines, ""]
 
 
 def _draw(chart: RowChart | Sweep, figure: Figure, top: float, *, narrow: bool = False) -> None:
@@ -153,7 +157,6 @@ def _draw(chart: RowChart | Sweep, figure: Figure, top: float, *, narrow: bool =
 def _draw_texts(axes: Axes, chart: RowChart, places: list[float], *, narrow: bool) -> None:
     """Draw name and text of each row."""
     above = _TRACK_HEIGHT / 2 + 11
-    two_lines = _row_height(chart, narrow=narrow) == 64
     for row, place in zip(chart.rows, places, strict=True):
         style: dict[str, Any] = {
             "xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "annotation_clip": False,
@@ -163,9 +166,8 @@ def _draw_texts(axes: Axes, chart: RowChart, places: list[float], *, narrow: boo
             axes.annotate(row.name, (0, place), (-10, 0), ha="right", **style)
             axes.annotate(row.text, (1, place), (10, 0), **style)
         else:
-            half = 20 if narrow else 60
-            name = row.name if len(row.name) <= 2 * half else f"{row.name[:half]}…{row.name[-half:]}"
-            axes.annotate(name, (0, place), (0, above + 18 * two_lines), **style)
+            for height, line in enumerate(reversed(_name_lines(row, narrow=narrow))):
+                axes.annotate(line, (0, place), (0, above + 18 * height), **style)
             axes.annotate(row.text, (1, place), (0, above), ha="right", **style)
 
 
@@ -222,7 +224,7 @@ def _draw_curves(axes: Axes, sweep: Sweep) -> None:
     _set_ticks(axes.yaxis, 6, units.time)
     shown: dict[float, str] = {}
     free = math.inf  # the pixels left of the ticks that are shown
-    for place, value in reversed(sweep.ticks.items()):
+    for place, value in reversed(list(sweep.ticks.items())):
         text = _shortened(value) if sweep.numeric else _folded(value, 14)
         pixel, half = axes.transData.transform((place, seconds[0]))[0], len(text) * _LETTER / 2
         if pixel + half < free:
@@ -255,7 +257,7 @@ def _shortened(number: str) -> str:
 
 
 def _folded(text: str, letters: int, most: int = 1) -> str:
-    """Return the text on at most so many lines."""
+    """Return the text on at most `most` lines of that many letters."""
     lines = textwrap.wrap(text, letters)
     if len(lines) > most:
         lines = [*lines[: most - 1], f"{lines[most - 1][: letters - 1]}…"]
