@@ -121,7 +121,7 @@ def _check_headlines(seed: int) -> Iterator[BenchmarkRow]:
 
 
 def _names_a_slower_arm(logs: Floats) -> bool:
-    """Tell whether an interval of a run excludes 1. A ratio below 1 counts too: it contradicts the ranking."""
+    """Return whether an interval of a run excludes 1. A ratio below 1 counts too: it contradicts the ranking."""
     found = compare_arms({str(arm): dict(enumerate(row)) for arm, row in enumerate(np.exp(logs).tolist())}, CONFIDENCE)
     fastest = min(found.levels, key=found.levels.__getitem__)
     ratios = [ratio for name in found.levels if (ratio := found.ratio(name, fastest)) is not None]
@@ -162,7 +162,7 @@ def compare_drawn(logs: Floats, arms: int) -> Comparison:
 
 
 def calls_a_change(comparison: Comparison) -> bool:
-    """Tell whether the comparison says that a figure changed."""
+    """Return whether the comparison says that a figure changed."""
     changes = (change for one in comparison.others for by_key in one.changes.values() for change in by_key.values())
     return any(change.verdict in {"better", "worse"} for change in changes)
 

@@ -89,6 +89,17 @@ def stop(process: subprocess.Popen[bytes], patience: float) -> None:
     process.wait()
 
 
+def find_stopped(pid: int) -> list[int]:
+    """Return which of a process and its descendants were stopped by a signal such as SIGSTOP (on Linux)."""
+    found = []
+    for one in with_descendants(pid):
+        with contextlib.suppress(OSError):  # it has ended, or this is not Linux
+            stat = Path(f"/proc/{one}/stat").read_text(encoding="utf-8", errors="replace")
+            if stat.rpartition(") ")[2].startswith("T"):
+                found.append(one)
+    return found
+
+
 def with_descendants(pid: int) -> list[int]:
     """Return the ids of a process and its living descendants, perhaps without those that start or end meanwhile."""
     if not _LISTS_CHILDREN:

@@ -237,8 +237,11 @@ def _find_unlisted(name: str) -> Strategy:
         executor = executor_spec(executor_name)
         if executor.runs(client):
             return Strategy(name, client.name, executor.name)
+        goes_with = f"{client.name} goes with {', '.join(fitting)}"
+        if client.kind == executor.needs and not executor.only:
+            raise LabError(f"strategy {name!r}: {goes_with} only")
         runs = f"only {', '.join(executor.only)}" if executor.only else f"{executor.needs} clients"
-        raise LabError(f"strategy {name!r}: {executor.name} runs {runs}; {client.name} goes with {', '.join(fitting)}")
+        raise LabError(f"strategy {name!r}: {executor.name} runs {runs}; {goes_with}")
     is_code = name.endswith(".py") or (":" in name and file_of(client_name) is None)
     hint = "; a function of yours is mine.py:fetch" if is_code else suggest_nearest(name, names)
     if not {client_name, executor_name} & ADMITTED.keys():
@@ -248,8 +251,10 @@ def _find_unlisted(name: str) -> Strategy:
 
 def suggest_concurrent(strategy: Strategy) -> str | None:
     """Return a strategy of the same client with several requests in flight, or None if its entry names no executor."""
-    pairs = client_spec(strategy.client).pairs
-    return strategy.mended_by or (f"{strategy.client}@{pairs[0]}" if pairs else None)
+    pairs, name = client_spec(strategy.client).pairs, strategy.client
+    if file_of(name):  # as the user wrote it, and not with an absolute path
+        name = split_pair(settings.split(strategy.name)[0])[0]
+    return strategy.mended_by or (f"{name}@{pairs[0]}" if pairs else None)
 
 
 # Availability and settings
@@ -366,7 +371,9 @@ def check_capabilities(strategy: Strategy, workload: Workload) -> None:
         ("upload", workload.upload == "stream", streams_uploads, "streams no upload of known length"),
         ("elapsed", workload.elapsed, hasattr(client, "timed"), "does not measure its requests itself"),
     ):
-        if is_asked and (not is_able or executor_spec(strategy.executor).drives_client):
-            message = f"strategy {strategy.name!r} {lack}; requests-session can"
+        drives_client = executor_spec(strategy.executor).drives_client
+        if is_asked and (not is_able or drives_client):
+            advice = f"run {strategy.client} with another executor" if is_able else "requests-session can"
+            message = f"strategy {strategy.name!r} {lack}; {advice}"
             value = "" if field_name == "elapsed" else getattr(workload, field_name)
             raise FieldError([field_name], message, value=value)

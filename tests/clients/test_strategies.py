@@ -98,7 +98,7 @@ def test_an_unknown_setting_is_refused(name, names):
         ("sync_thread", "sync_threads"),
         ("aiohttp@worker", "aiohttp@workers"),
         ("nothing@threads", "nothing@threads"),
-        ("geventhttpclient@threads", "serial, gevent"),
+        ("geventhttpclient@threads", ": geventhttpclient goes with serial, gevent only"),
         ("aiohttp@trio", "httpx-async"),
         ("mine.py", "mine.py:fetch"),
         ("mine:fetch", "mine.py:fetch"),

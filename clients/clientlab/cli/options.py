@@ -29,7 +29,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class TextType(click.ParamType[Any]):
-    """A value that `parse` makes of a text, or refuses by a ValueError that says what to write."""
+    """A value that `parse` reads from a text. A ValueError says what to write instead."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name  # shown in the help

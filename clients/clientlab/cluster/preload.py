@@ -10,6 +10,7 @@ import os
 import queue
 import socket
 import tempfile
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ Start = tuple[float, ClockOffset | None]
 """When all shards of a trial start, in Unix seconds by the lab's clock, and that clock minus this machine's."""
 
 _published: list[TrialMetrics] = []
+_publishing = threading.Lock()
 """The metrics on Dask's `/metrics`: those of the last trial, until the next one begins."""
 
 _starts: dict[str, queue.SimpleQueue[Start | None]] = {}
@@ -104,10 +106,12 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
 
 
 def _publish(metrics: TrialMetrics) -> None:
-    for previous in _published:
-        REGISTRY.unregister(previous)
-    _published[:] = [metrics]
-    REGISTRY.register(metrics)
+    with _publishing:  # the trial of an ended lab may still be running
+        for previous in _published:
+            REGISTRY.unregister(previous)
+        _published.clear()
+        REGISTRY.register(metrics)
+        _published.append(metrics)
 
 
 def _make_runner(planned: PlannedTrial, target: Target, metrics: TrialMetrics) -> TrialRunner:

@@ -171,7 +171,8 @@ class ProcessChunks(Processes):
 
     def _run_count(self, numbers: Iterable[int]) -> None:
         every, processes = list(numbers), self._context.concurrency
-        chunks = [every[index::processes] for index in range(min(processes, len(every)))]
+        ends = [len(every) * index // processes for index in range(processes + 1)]
+        chunks = [every[start:end] for start, end in itertools.pairwise(ends) if start < end]
         deque(self._pool.map(_send_chunk, chunks), maxlen=0)
 
     def _run_until_over(self, numbers: RequestNumbers) -> None:

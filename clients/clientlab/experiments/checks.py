@@ -57,14 +57,19 @@ def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str]) -> N
             raise FieldError(table_of(experiment, arm), str(error)) from error
 
 
-def check_concurrency(plan: Plan, given: int | None) -> None:
-    """Raise FieldError if no arm can have `given` requests in flight."""
-    found = [strategies.find(arm.strategy) for arm in plan.arms]
-    if given in {None, 1} or any(strategies.executor_spec(one.executor).concurrent for one in found):
+def check_concurrency(plan: Plan, given: int | None, say: Say) -> None:
+    """Raise FieldError if no arm can have `given` requests in flight. If some can, say which strategies cannot."""
+    found = [strategies.find(name) for name in dict.fromkeys(arm.strategy for arm in plan.arms)]
+    serial = [one for one in found if not strategies.executor_spec(one.executor).concurrent]
+    if given in {None, 1} or not serial:
         return
-    other = strategies.suggest_concurrent(found[0])
+    if len(serial) < len(found):
+        names = ", ".join(one.name for one in serial)
+        say(f"{names}: one request at a time, while the others have {given} in flight")
+        return
+    other = strategies.suggest_concurrent(serial[0])
     advice = f"write {other}, or leave it out" if other else "leave it out"
-    raise FieldError(["concurrency"], f"strategy {found[0].name!r} sends one request at a time; {advice}", value=given)
+    raise FieldError(["concurrency"], f"strategy {serial[0].name!r} sends one request at a time; {advice}", value=given)
 
 
 def part_for_this_machine(plan: Plan) -> Plan:

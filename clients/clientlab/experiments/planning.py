@@ -63,7 +63,11 @@ def make_plan(
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Raise FieldError for a name that no table or upstream has."""
+    """Raise FieldError for an upstream or route that appears twice, or a name that no table or upstream has."""
+    for field in ("upstreams", "routes"):
+        names = getattr(experiment, field)
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise FieldError([field], f"{twice!r} is given twice; name each once, and repeat trials with `rounds`")
     for name, arm in experiment.arms.items():
         for field, tables in (("workload", experiment.workloads), ("environment", experiment.environments)):
             wanted = getattr(arm, field)

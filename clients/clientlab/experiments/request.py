@@ -123,7 +123,7 @@ def plan_run(request: RunRequest, external: ExternalTarget | None, say: Say) -> 
         if file and file in bundled().values() and not request.strategies:
             plan = checks.part_for_this_machine(plan)
         checks.check_plan(plan, experiment, {"direct"} if external and external.secure else {"proxy-tls"})
-        checks.check_concurrency(plan, request.workload.get("concurrency"))
+        checks.check_concurrency(plan, request.workload.get("concurrency"), say)
         if plan.budget is not None and plan.budget < (needed := estimate_round_seconds(plan)):
             about = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}"
             raise FieldError(["budget"], f"{about}; write at least {ceil(needed)}s", value=units.time(plan.budget))
@@ -212,7 +212,9 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
     if request.environments:
         folders = {name: str(Path(path).expanduser().absolute()) for name, path in request.environments.items()}
         changes["environments"] = {name: EnvironmentSpec(folder=folder) for name, folder in folders.items()}
-    if changes.keys() & {"rounds", "budget", "precision"}:  # each of them decides when the run ends
+    # Each of these decides when the run ends, except the budget of a precision, which limits its time.
+    is_limited = base.precision is not None and "rounds" not in changes
+    if changes.keys() & {"rounds", "budget", "precision"} and not is_limited:
         changes = {"budget": None, "precision": None} | changes
     workload = _workload_changes(request)
     _check_conflicts(base, request, {*changes, *workload, *request.link})

@@ -215,6 +215,7 @@ def read_run(path: Path) -> Run:
     except ValidationError as error:
         raise LabError(f"{path}: {first_problem(error)}; the file was changed or damaged") from error
     known = {trial.planned.order for trial in run.every_trial}
+    arms = {(arm.name, arm.workload) for arm in run.experiment.arms}
     *lines, _incomplete = saved.split(b"\n")
     for number, line in enumerate(lines, 1):
         try:
@@ -222,6 +223,9 @@ def read_run(path: Path) -> Run:
         except ValidationError as error:
             where = f"{journal}: line {number}"
             raise LabError(f"{where}: {first_problem(error)}; the file was changed or damaged") from error
+        if (trial.planned.arm, trial.planned.workload) not in arms:
+            message = f"names arm {shorten(repr(trial.planned.arm))}, which the experiment does not have"
+            raise LabError(f"{journal}: line {number}: {message}; the file was changed or damaged")
         if trial.planned.order not in known:
             run = run.with_trial(trial)
     return run

@@ -29,6 +29,7 @@ from clientlab.trial.process_handle import Interpreter
 OLDEST = (3, 11)  # the oldest Python that runs the lab's modules
 _COMPLETE = "clientlab-complete"  # a file that marks a finished build
 _ANSWER_SECONDS = 60.0
+_BUILD_SECONDS = 900.0
 _PACKAGE = Path(clientlab.__file__).parent
 
 
@@ -92,7 +93,11 @@ def _run_uv(*words: str) -> None:
     program = str(beside) if beside.is_file() else shutil.which("uv")
     if program is None:
         raise LabError("uv, which builds it, is not installed; pip install uv")
-    ended = subprocess.run([program, "--quiet", *words], capture_output=True, text=True, check=False)
+    command = [program, "--quiet", *words]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"uv did not end within {_BUILD_SECONDS:g} s") from error
     if ended.returncode:
         reason = mask_text(re.sub(r"[\s×╰─▶│├]+", " ", ended.stderr).strip())
         raise LabError(f"uv can't build it: {reason or f'exit code {ended.returncode}'}")
@@ -111,6 +116,8 @@ def _find_program(folder: Path) -> str:
 def _inspect(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
     """Return what the environment holds, as fields of `Environment`. Raise LabError if it can't run one of its arms."""
     version = _ask([python.program, "-c", "import sys; print(list(sys.version_info[:3]))"], python)
+    if not isinstance(version, list):
+        raise LabError(f"{python.program} does not answer as a Python does")
     if tuple(version) < OLDEST:
         shown, oldest = (".".join(map(str, one)) for one in (version, OLDEST))
         raise LabError(f"its Python is {shown}; the lab needs {oldest} or newer")

@@ -183,7 +183,7 @@ def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Inter
     They use two event loops, so a function that keeps something of a loop fails now. Raise LabError if a function
     returns no response, or raises an error other than a connection's.
     """
-    used = {(strategies.find(arm.strategy).client, arm.environment): arm for arm in plan.arms}
+    used = {(strategies.find(arm.strategy).client, arm.environment): arm for arm in reversed(plan.arms)}
     for (client, environment), arm in used.items():
         if not strategies.client_spec(client).url_only:
             continue

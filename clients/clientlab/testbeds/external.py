@@ -141,7 +141,8 @@ def split_url(url: str) -> SplitResult:
     shown = repr(mask_text(url))
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises ValueError too
+        if parts.port == 0:
+            raise ValueError("no server can listen at port 0")
     except ValueError as error:
         raise FieldError(["url"], f"{error}; correct the URL", value=shown) from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:

@@ -76,7 +76,7 @@ class LinkProcess:
         return found.model_copy(update={name: counted[name] for name in OF_LINK})
 
     def check(self) -> None:
-        """Raise ServerLost if the process has ended."""
+        """Raise ServerLost if the process has ended or is frozen."""
         check_process(self._name, self._process, self._log)
 
     def restart(self) -> None:
@@ -103,6 +103,9 @@ class LinkProcess:
             self._stop(_STOP_SECONDS)  # unless it has ended by itself
             how = child_processes.describe_end(self._process, self._log)
             raise LabError(f"{self._name} did not start: it {how} (log: {self._log})") from error
+        except BaseException:  # Ctrl-C: nobody else knows the process yet
+            self._stop(0)
+            raise
 
     def _read_line(self) -> bytes:
         """Return the next line that the process prints, or nothing if it has ended or is silent for a long time."""
@@ -126,7 +129,7 @@ class LinkedTestbed:
     process: LinkProcess
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it is running, and restart the link if it has ended."""
+        """Start that upstream unless it is running, and restart the link if it has ended or is frozen."""
         self.testbed.serve(upstream)
         try:
             self.process.check()

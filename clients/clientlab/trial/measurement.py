@@ -17,7 +17,15 @@ import psutil
 from clientlab import strategies, units
 from clientlab.trial.context import TOOL_FILE, WARM_UP_FOLDER, Done, ToolNote, TrialContext
 from clientlab.trial.noise import LockWaits, over_known
-from clientlab.trial.process_handle import OWN, Interpreter, TrialFailed, TrialProcesses, TrialStalled, TrialVanished
+from clientlab.trial.process_handle import (
+    OWN,
+    Interpreter,
+    ProcessEnded,
+    TrialFailed,
+    TrialProcesses,
+    TrialStalled,
+    TrialVanished,
+)
 from clientlab.trial.rests import Rests
 from clientlab.trial.result import Outcome
 from clientlab.trial.sample_log import process_notes
@@ -187,7 +195,7 @@ def sum_outcomes(parts: Sequence[Outcome]) -> Outcome:
 def _between_slices() -> Iterator[None]:
     try:
         yield
-    except TrialFailed as failure:
+    except ProcessEnded as failure:
         raise TrialVanished(f"{failure}, between two slices") from failure
 
 

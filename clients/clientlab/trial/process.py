@@ -64,6 +64,7 @@ def main(arguments: list[str]) -> None:
     inherited, descriptor, shard = map(int, arguments)
     _end_pool_on_sigterm()
     usage.raise_descriptor_limit()
+    usage.offer_to_the_oom_killer()
     events = Events(descriptor)
     context: TrialContext | None = None
     try:

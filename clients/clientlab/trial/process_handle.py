@@ -60,6 +60,10 @@ class TrialStalled(TrialFailed):
     """No request finished for longer than a request may take."""
 
 
+class ProcessEnded(TrialFailed):
+    """A process of the trial has ended before its time."""
+
+
 class ProcessHandle:
     """One process of a trial. It and all its children are one process group, which is killed at the end."""
 
@@ -97,7 +101,7 @@ class ProcessHandle:
         """Return the figures of the event that has come, which must be `name`. Raise TrialFailed."""
         line = self.events.readline()
         if not line:
-            raise TrialFailed(self._describe_end())
+            raise ProcessEnded(self._describe_end())
         figures: dict[str, Any] = json.loads(line)
         if (event := figures.pop("event")) == "failed":
             raise TrialFailed(self._name + figures["reason"])
@@ -106,16 +110,16 @@ class ProcessHandle:
         return figures
 
     def check_alive(self) -> None:
-        """Raise TrialFailed if the process has ended. A pool's processes may keep the pipe open for longer."""
+        """Raise ProcessEnded if the process has ended. A pool's processes may keep the pipe open for longer."""
         if self._process.poll() is not None:
-            raise TrialFailed(self._describe_end())
+            raise ProcessEnded(self._describe_end())
 
     def resume(self, answer: float | None) -> None:
         """Let the process go on after an event; `answer` as in `process.py`. Raise TrialFailed if it has ended."""
         try:
             os.write(self._input, b"\n" if answer is None else f"{answer!r}\n".encode())
         except BrokenPipeError:
-            raise TrialFailed(self._describe_end()) from None
+            raise ProcessEnded(self._describe_end()) from None
 
     def pids(self) -> list[int]:
         """Return the ids of this process and of all its living descendants."""

@@ -146,7 +146,7 @@ class Disturbance(MeasuredPart):
 class Outcome(MeasuredPart):
     """What the processes of a trial, or of one of its shards, used in the measured part."""
 
-    began: Seconds  # on the monotonic clock
+    began: Seconds  # on the monotonic clock; with shards on several machines, Unix seconds by the lab's clock
     wall_seconds: NotNegative
     cpu_seconds: NotNegative  # of the processes and all their children
     # Memory at the end of the warm-up and at its peak. RSS counts shared pages in each process. PSS divides them among

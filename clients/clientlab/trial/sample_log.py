@@ -124,15 +124,24 @@ class SampleLog:
         if kind not in self.codes:
             with self._lock:
                 fcntl.flock(self._errors, fcntl.LOCK_EX)
-                rows = map(json.loads, os.pread(self._errors, os.fstat(self._errors).st_size, 0).splitlines())
-                self.codes |= {row["kind"]: row["code"] for row in rows}
-                if kind not in self.codes:
-                    taken = set(self.codes.values())
-                    self.codes[kind] = ERROR_CODES.get(kind) or next(code for code in _OWN_CODES if code not in taken)
-                    row = {"code": self.codes[kind], "kind": kind, "example": message[:500]}
-                    os.write(self._errors, json.dumps(row).encode() + b"\n")
-                fcntl.flock(self._errors, fcntl.LOCK_UN)
+                try:
+                    self._register(kind, message)
+                finally:
+                    fcntl.flock(self._errors, fcntl.LOCK_UN)
         return self.codes[kind]
+
+    def _register(self, kind: str, message: str) -> None:
+        """Read the codes of all processes, and choose one for the kind if it is new."""
+        *lines, _incomplete = os.pread(self._errors, os.fstat(self._errors).st_size, 0).split(b"\n")
+        self.codes |= {row["kind"]: row["code"] for row in map(json.loads, lines)}
+        if kind in self.codes:
+            return
+        taken = set(self.codes.values())
+        code = ERROR_CODES.get(kind) or next((code for code in _OWN_CODES if code not in taken), None)
+        if code is None:
+            raise OverflowError(f"more than {len(_OWN_CODES)} kinds of error in one trial; the last: {kind}: {message}")
+        os.write(self._errors, json.dumps({"code": code, "kind": kind, "example": message[:500]}).encode() + b"\n")
+        self.codes[kind] = code
 
     def close(self, peak_rss: int) -> None:
         """Write the process's peak memory in bytes and close the files."""

@@ -67,6 +67,12 @@ def peak_rss_of(pid: int | str, proc: Path = _PROC) -> int:
     return _find_kib((proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace"), "\nVmHWM:")
 
 
+def offer_to_the_oom_killer() -> None:
+    """If memory runs out, let the kernel end this process and its children before other programs (proc(5))."""
+    with contextlib.suppress(OSError):  # not Linux, or not permitted
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
 def raise_descriptor_limit() -> None:
     """Raise the limit of open files and sockets, of this process and its children, to the system's hard limit."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -32,7 +32,7 @@ DEFAULT_CHUNK_SIZE = 65_536
 LEAST_MEMORY = 64 << 20  # bytes; the smallest client takes 20 MiB
 MOST_REQUESTS = 1_000_000_000  # in one trial; their records take 32 GB of disk space
 MOST_SHARDS = 1000
-READY_SECONDS = 30.0  # how long a shard that is ready waits for the others before the trial fails
+READY_SECONDS = 30.0  # how long a worker whose shard is ready waits for the others before the trial fails
 MOST_SEED = 2**63 - 1
 _MOST_DRAWN_SEED = 10**9  # short enough to type; among 1,000 runs, two have the same seed with a chance of 0.05 %
 _MOST_SECONDS = 1e9  # thirty years
@@ -95,7 +95,7 @@ class Workload:
     `elapsed` also records the library's own time. `replay`: a file of recorded requests, which replace path, method
     and body; `replay_sha256`: its digest. A trial fails `deadline` seconds after the start of its process; None: the
     lab chooses. `timeout` limits connecting and each wait for bytes. `request_limit` (of a whole request; None: 30 s
-    more than the timeout) and `memory_limit` (bytes of all processes) end a trial: see trial/limits.py.
+    more than the timeout) and `memory_limit` (bytes of all processes) end a trial: see trial/measurement.py.
     """
 
     path: str = "/"

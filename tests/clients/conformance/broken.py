@@ -32,6 +32,13 @@ class SendsTwice(Urllib3Pool):
         return super().send(request)
 
 
+class LosesHeaders(Urllib3Pool):
+    """Sends only the library's own headers."""
+
+    def send(self, request):
+        return super().send(Request(request.method, request.url, {}, request.body))
+
+
 class Decompresses(Urllib3Pool):
     """Asks for compressed answers."""
 

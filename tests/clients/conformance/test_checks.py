@@ -24,6 +24,7 @@ def judged(path: str, scenario) -> dict[str, CheckResult]:
     ("path", "scenario", "check", "expected"),
     [
         (f"{MINE}:SendsTwice", load.check_same_work, "1,000 requests", "2000"),
+        (f"{MINE}:LosesHeaders", load.check_same_work, "method, headers, body", "x-mine"),
         (f"{MINE}:Decompresses", load.check_same_work, "method, headers, body", "accept-encoding: identity"),
         (f"{MINE}:ChangesBody", load.check_same_work, "one request", "300 characters"),
         (f"{MINE}:ReadsPart", load.check_same_work, "one request", "12 were read"),

@@ -104,6 +104,8 @@ def test_a_precision_limits_the_time_by_the_budget(mine):
     file = mine('precision = "3%"\nquestion = "?"\nstrategies = ["urllib3"]\n[workloads.w]\n')
     plan = checked_plan(file, settings={"precision": "3%", "budget": "90s"})
     assert (plan.precision, plan.time_budget, plan.budget, plan.rounds) == (0.03, 90.0, None, 5)
+    plan = checked_plan(file, settings={"budget": "90s"})
+    assert (plan.precision, plan.time_budget, plan.budget) == (0.03, 90.0, None)
 
 
 def test_an_arm_that_needs_more_open_files_than_the_hard_limit_is_left_out_of_a_bundled_experiment(mine, monkeypatch):

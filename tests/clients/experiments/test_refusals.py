@@ -54,6 +54,7 @@ KEYS = [
 ]
 VALUES = [
     ('routes = ["proxi"]\n' + ARM, "routes.0: ", "'proxi'"),
+    (TOP + 'upstreams = ["flask", "flask"]\n[workloads.w]\n', "upstreams: ", "'flask' is given twice"),
     (TOP.replace('"urllib3"', '"urllib3", "urllib3"') + "[workloads.w]\n", "strategies: ", "'urllib3' appears twice"),
     ('upstreams = ["foo"]\n' + ARM, "upstreams: ", "'foo'"),
     (ARM + 'upstream = "flask?worker=2"\n', "arms.a.upstream: ", "'worker'"),

@@ -94,6 +94,18 @@ def test_errors_are_counted_by_kind_with_the_first_message_of_each(tmp_path):
     }  # fmt: skip
 
 
+def test_a_line_that_was_not_written_whole_hides_no_error(log, tmp_path):
+    """And more kinds than there are codes are an error with a message."""
+    file = tmp_path / sample_log.ERRORS_FILE
+    file.write_bytes(b'{"code": 64, "ki')
+    assert log.error_code("other:Strange", "first") == 64
+    file.write_bytes(b"")
+    for number in range(191):
+        log.error_code(f"other:{number}", "so")
+    with pytest.raises(OverflowError, match="192 kinds of error"):
+        log.error_code("other:last", "so")
+
+
 @pytest.mark.real
 def test_several_processes_write_one_log(log, tmp_path):
     put(log, 0)
