@@ -56,7 +56,7 @@ def store(run_file: Path, target: Path, command: str | None = None) -> None:
     if len(document["trials"]) > MOST_TRIALS:
         for trial in document["trials"]:
             for bulky in ("histogram", "over_time"):
-                trial.pop(bulky, None)
+                trial["figures"].pop(bulky, None)
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     target.write_bytes(gzip.compress(f"{text}\n".encode(), mtime=0))
 
