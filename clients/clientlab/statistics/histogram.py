@@ -1,4 +1,4 @@
-"""Latencies of a trial: their quantiles, values that are only lower bounds, and histograms.
+"""Histograms of latencies, and values that are only lower bounds. trial/figures.py computes a trial's percentiles.
 
 Histograms have HdrHistogram's format (hdrhistogram.org), V2, compressed, base64. Buckets are in nanoseconds.
 """

@@ -1,4 +1,4 @@
-"""The recorder: times every request of every strategy.
+"""The recorder: measures the latency of every request. Only external programs such as ab time their own.
 
 The timed span begins just before the client's `send` and ends when `send` has returned the last byte of the body. It
 includes encoding the request (`encode` = ``each``) and parsing the response (`parse`) if the workload asks for them.
