@@ -9,7 +9,7 @@ import errno
 import re
 import socket
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 KINDS = (
     "connect",  # no connection: refused, unreachable, name not found
@@ -19,6 +19,8 @@ KINDS = (
     "timeout",  # the library does not tell which one
     "reset",  # the peer closed or reset the connection before the whole response
     "protocol",  # truncated or malformed response
+    "status-2xx",  # this one and the next only if the workload expects other statuses
+    "status-3xx",
     "status-4xx",
     "status-5xx",
     "tls",
@@ -105,11 +107,14 @@ def _walk_chain(error: BaseException) -> Iterator[BaseException]:
         waiting.extend(inner for inner in wrapped if isinstance(inner, BaseException))
 
 
-def status_kind(status: int) -> str | None:
-    """Return the kind of an error status (4xx, 5xx, or malformed if above 999), or None: redirects are not followed."""
-    if status < 400:
+def status_kind(status: int, expected: Container[int] | None = None) -> str | None:
+    """Return the kind of a status that is an error, or None for a success.
+
+    `expected`: the statuses that are successes; None: those below 400, because redirects are not followed.
+    """
+    if status < 400 if expected is None else status in expected:
         return None
-    return "status-4xx" if status < 500 else "status-5xx" if status <= 999 else "protocol"  # RFC 9110, 15
+    return f"status-{min(status // 100, 5)}xx" if 200 <= status <= 999 else "protocol"  # RFC 9110, 15
 
 
 FieldKey = Sequence[str | int]  # path of a field in a document: names of keys, and indices of list items

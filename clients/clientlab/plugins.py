@@ -176,7 +176,9 @@ def _place_of(code: Any) -> str:
 # A function as a client
 
 _BODIES = (bytes, bytearray, memoryview)
-_BEYOND_URL = ("method", "headers", "body", "payload_size", "upload_size", "replay", "read", "elapsed", "timeout")
+_BEYOND_URL = (
+    "method", "headers", "body", "payload_size", "upload_size", "replay", "read", "elapsed", "first_byte", "timeout",
+)  # fmt: skip
 
 
 def _make_function_client(name: str, function: Callable[[str], Any]) -> type:

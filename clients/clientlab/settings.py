@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from clientlab.errors import LabError
@@ -13,12 +13,34 @@ from clientlab.text import suggest_nearest
 Setting = bool | int | float | str | None
 
 UPSTREAMS = ("flask", "aiohttp")
-MOST_OF_SERVER = {"workers": 256, "threads": 4096}  # the same limits as in servers/mockupstream/settings.py
+MOST_WORKERS = 256
 _TYPE_NAMES = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a word", "None": "none"}
 _WORDS = {"true": True, "false": False, "none": None}
-_UPSTREAM_TYPES = {"server": "str", "workers": "int", "threads": "int", "worker_class": "str"}
-_UPSTREAM_SETTINGS = {"flask": tuple(_UPSTREAM_TYPES), "aiohttp": ("server", "workers")}
-_UPSTREAM_CHOICES = {"server": ("gunicorn", "development"), "worker_class": ("gthread", "sync")}
+_UNSUPPORTING = {"development": "the development server", "sync": "a worker of class sync"}
+
+
+class _SettingSpec(NamedTuple):
+    """A setting of upstreams: its type, its values, and what has it. `without`: servers and worker classes."""
+
+    kind: str
+    allowed: range | tuple[str | bool, ...]
+    frameworks: tuple[str, ...] = UPSTREAMS
+    without: tuple[str, ...] = ("development",)
+
+
+# servers/mockupstream/gunicorn_config.py has the same limits.
+_SECONDS = range(1, 86_401)
+_SETTINGS = {
+    "server": _SettingSpec("str", ("gunicorn", "development"), without=()),
+    "workers": _SettingSpec("int", range(1, MOST_WORKERS + 1)),
+    "threads": _SettingSpec("int", range(1, 4097), ("flask",), without=("development", "sync")),
+    "worker_class": _SettingSpec("str", ("gthread", "sync"), ("flask",)),
+    "keep_alive": _SettingSpec("int", _SECONDS, without=("development", "sync")),
+    "max_requests": _SettingSpec("int", range(1, 1_000_001)),
+    "any_path": _SettingSpec("bool", (True, False), without=()),
+    "proxy_idle": _SettingSpec("int", _SECONDS, without=()),
+    "proxy_keep_alive": _SettingSpec("int", _SECONDS, without=()),
+}
 
 
 def split(name: str) -> tuple[str, dict[str, Setting]]:
@@ -55,9 +77,10 @@ def describe_type(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Upstream:
-    """One of the lab's own servers, for example ``flask?workers=4``. With None, the lab chooses `workers` or `threads`.
+    """One of the lab's own servers, for example ``flask?workers=4``. With None, the lab or the server chooses a value.
 
-    A `special` upstream has settings and runs only while a trial needs it.
+    A `special` upstream has settings and runs only while a trial needs it. The proxy's times are in seconds, and their
+    defaults are those of proxy/Caddyfile.
     """
 
     name: str
@@ -67,10 +90,24 @@ class Upstream:
     workers: int | None = None
     threads: int | None = None
     worker_class: str = "gthread"  # for Flask; sync closes each connection
+    keep_alive: int | None = None  # seconds for which the server keeps an idle connection
+    max_requests: int | None = None  # gunicorn replaces a worker after this many
+    any_path: bool = False  # every path is answered like /
+    proxy_idle: int = 300  # how long the proxy keeps idle connections of clients
+    proxy_keep_alive: int = 60  # how long it keeps idle connections to the upstream
 
     @property
     def development(self) -> bool:
         return self.server == "development"
+
+    @property
+    def proxy_times(self) -> dict[str, str]:
+        """The environment variables of proxy/Caddyfile that decide how long the proxy keeps idle connections."""
+        return {"PROXY_IDLE": f"{self.proxy_idle}s", "PROXY_KEEP_ALIVE": f"{self.proxy_keep_alive}s"}
+
+    @property
+    def changes_proxy(self) -> bool:
+        return self.proxy_times != Upstream("", "").proxy_times
 
 
 def find_upstream(name: str) -> Upstream:
@@ -79,22 +116,22 @@ def find_upstream(name: str) -> Upstream:
     if framework not in UPSTREAMS:
         near = suggest_nearest(framework, UPSTREAMS)
         raise LabError(f"upstream {name!r} is unknown{near}; there are {', '.join(UPSTREAMS)}")
-    known = _UPSTREAM_SETTINGS[framework]
+    known = {key: spec for key, spec in _SETTINGS.items() if framework in spec.frameworks}
     if not given and name != framework:
         raise LabError(f"upstream {name!r} has no settings after its '?'; write one of {', '.join(known)}")
     for key, value in given.items():
         written = f"upstream {name!r}: setting {key}={write_setting(value)}"
         if key not in known:
             raise LabError(f"upstream {name!r} has no setting {key!r}; it has {', '.join(known)}")
-        if not fits(value, _UPSTREAM_TYPES[key]):
-            raise LabError(f"{written} must be {describe_type(_UPSTREAM_TYPES[key])}")
-        if key in _UPSTREAM_CHOICES and value not in _UPSTREAM_CHOICES[key]:
-            raise LabError(f"{written}; write {' or '.join(_UPSTREAM_CHOICES[key])}")
-        if isinstance(value, int) and not 1 <= value <= MOST_OF_SERVER[key]:
-            raise LabError(f"{written}; write 1 to {MOST_OF_SERVER[key]}")
+        kind, allowed = known[key].kind, known[key].allowed
+        if not fits(value, kind):
+            raise LabError(f"{written} must be {describe_type(kind)}")
+        if value not in allowed:
+            choices = f"1 to {allowed[-1]}" if isinstance(allowed, range) else " or ".join(map(write_setting, allowed))
+            raise LabError(f"{written}; write {choices}")
     found = Upstream(name, framework, special=bool(given), **given)  # type: ignore[arg-type] # they have been checked
-    if found.development and len(given) > 1:
-        raise LabError(f"upstream {name!r}: only gunicorn supports other settings, not the development server")
-    if found.worker_class == "sync" and found.threads is not None:
-        raise LabError(f"upstream {name!r}: a worker of class sync has one thread; leave threads out")
+    for key in given:
+        if lacking := {found.server, found.worker_class}.intersection(known[key].without):
+            message = f"{_UNSUPPORTING[min(lacking)]} does not support {key}; leave it out"
+            raise LabError(f"upstream {name!r}: {message}")
     return found

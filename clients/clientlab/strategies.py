@@ -289,6 +289,15 @@ def list_missing(strategy: Strategy) -> Iterator[tuple[str, str]]:
             yield distribution, extra
 
 
+def list_imports(strategy: Strategy) -> list[str]:
+    """Return the modules that a script with this strategy imports. It sends one request after the other."""
+    client = CLIENTS[strategy.client]
+    names = [client.name if client.distribution == "python" else client.distribution, *client.needs]
+    names += ["asyncio"] if client.kind == "asyncio" else []
+    names += ["uvloop"] if strategy.settings.get("loop") == "uvloop" else []
+    return [name.replace("-", "_") for name in names]
+
+
 def is_urllib3_replaced() -> bool:
     """Return whether urllib3-future, whose versions are X.Y.9ZZ, has replaced the files of urllib3."""
     found = find_spec("urllib3")
@@ -360,6 +369,9 @@ def check_settings(strategy: Strategy) -> None:
 def check_capabilities(strategy: Strategy, workload: Workload) -> None:
     """Raise FieldError, with a field of the workload, if the strategy's client cannot do the workload."""
     client = load(client_spec(strategy.client).import_path)
+    if workload.cold and (strategy.client not in CLIENTS or strategy.executor not in {"serial", "await"}):
+        message = "only a client that the lab lists, without an executor, starts cold, such as requests or aiohttp"
+        raise FieldError(["cold"], f"strategy {strategy.name!r}: {message}")
     if hasattr(client, "refuses"):
         if refusal := client.refuses(workload):
             field_name, reason = refusal
@@ -370,10 +382,11 @@ def check_capabilities(strategy: Strategy, workload: Workload) -> None:
         ("read", workload.read == "chunks", hasattr(client, "stream"), "reads no body in chunks"),
         ("upload", workload.upload == "stream", streams_uploads, "streams no upload of known length"),
         ("elapsed", workload.elapsed, hasattr(client, "timed"), "does not measure its requests itself"),
+        ("first_byte", workload.first_byte, hasattr(client, "stream"), "does not read a body as it arrives"),
     ):
         drives_client = executor_spec(strategy.executor).drives_client
         if is_asked and (not is_able or drives_client):
             advice = f"run {strategy.client} with another executor" if is_able else "requests-session can"
             message = f"strategy {strategy.name!r} {lack}; {advice}"
-            value = "" if field_name == "elapsed" else getattr(workload, field_name)
-            raise FieldError([field_name], message, value=value)
+            value = getattr(workload, field_name)
+            raise FieldError([field_name], message, value="" if value is True else value)

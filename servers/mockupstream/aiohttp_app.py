@@ -12,7 +12,7 @@ from aiohttp.worker import GunicornUVLoopWebWorker
 from multidict import CIMultiDict
 
 from mockupstream.alarm import Alarm
-from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route, joined
+from mockupstream.contract import Call, Contract, Reply, Route, joined, routes_of
 from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.quick_replies import QuickReplies
 from mockupstream.settings import Settings
@@ -29,9 +29,10 @@ def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> 
     app.cleanup_ctx.append(upstream.run)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/metrics", _metrics(exposition))
-    for route in ROUTES:
+    routes, other = routes_of(settings)
+    for route in routes:
         app.router.add_route("*", route.template.replace("}", ":[^/]+}"), upstream.handler(route))
-    app.router.add_route("*", "/{path:.*}", upstream.handler(UNKNOWN))
+    app.router.add_route("*", "/{path:.*}", upstream.handler(other))
     return app, upstream.quick
 
 

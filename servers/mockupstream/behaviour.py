@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,8 @@ from mockupstream.settings import Settings
 
 _REMEMBERED = 4096
 FIRST_STATUS, LAST_STATUS = 200, 599
+_OF_THE_LAB = re.compile(r"(?:^|.*&)delay=(\d+\.\d{6})", re.DOTALL)
+"""A query with the delay that the lab adds at its end (clientlab.workload.requests)."""
 
 
 class Wait(NamedTuple):
@@ -60,6 +63,9 @@ class BehaviourReader:
     def _read(self, query: str) -> Behaviour:
         parameters = dict(reversed(parse_qsl(query, keep_blank_values=True))) if query else {}
         settings = self._settings
+        if settings.any_path:  # all else is meant for the server whose requests were recorded
+            lab = _OF_THE_LAB.fullmatch(query)
+            parameters = {"delay": lab[1]} if lab else {}
         delay = read_delay(parameters["delay"]) if "delay" in parameters else settings.delay
         status = read_status(parameters["status"]) if "status" in parameters else None
         seed = whole_number(parameters["seed"], "seed", 0) if "seed" in parameters else None

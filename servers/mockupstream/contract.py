@@ -204,3 +204,8 @@ ROUTES = (
 )
 UNKNOWN = Route("unknown", len(ROUTES), Contract.unknown)
 EVERY_ROUTE = (*ROUTES, UNKNOWN)
+
+
+def routes_of(settings: Settings) -> tuple[tuple[Route, ...], Route]:
+    """Return the routes that an application serves, and the route of every other path."""
+    return (ROUTES[:1], ROUTES[0]) if settings.any_path else (ROUTES, UNKNOWN)

@@ -13,7 +13,7 @@ from flask import Flask, Request, Response, request
 from werkzeug.exceptions import NotFound
 from werkzeug.routing import Rule
 
-from mockupstream.contract import ROUTES, UNKNOWN, Call, Contract, Reply, Route, joined
+from mockupstream.contract import Call, Contract, Reply, Route, joined, routes_of
 from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.settings import Settings
 
@@ -27,12 +27,13 @@ def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> 
     upstream = _FlaskUpstream(Contract(settings), ledger)
     app.add_url_rule("/healthz", "healthz", _health)
     app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=CONTENT_TYPE))
-    for route in ROUTES:
+    routes, other = routes_of(settings)
+    for route in routes:
         # add_url_rule would restrict the methods, and every route takes any method.
         app.url_map.add(Rule(route.template.replace("{", "<").replace("}", ">"), endpoint=route.template))
         app.view_functions[route.template] = upstream.view(route)
-    unknown = upstream.view(UNKNOWN)
-    app.register_error_handler(NotFound, lambda _error: unknown())
+    otherwise = upstream.view(other)
+    app.register_error_handler(NotFound, lambda _error: otherwise())
     return app
 
 

@@ -36,6 +36,7 @@ threads = _read("THREADS", "25", between(1, 4096))  # of each Flask process
 worker_class = _read("WORKER_CLASS", "gthread", one_of("gthread", "sync"))  # of Flask; sync closes each connection
 # The proxy keeps idle connections for 60 s. With a shorter time here, it would send requests on closing ones.
 keepalive = _read("KEEP_ALIVE", "75", between(1, 86_400))
+max_requests = _read("MAX_REQUESTS", "0", between(0, 1_000_000))  # then a worker is replaced; 0: never
 backlog = _read("BACKLOG", "2048", between(1, 65_535))  # connections that wait to be accepted
 graceful_timeout = _read("GRACEFUL_TIMEOUT", "3", between(1, 3600))  # seconds for requests in flight at the end
 
@@ -54,7 +55,7 @@ control_socket_disable = True
 
 
 class _Place:
-    """The book of all workers, made by the master, and the number of this worker."""
+    """The book of all workers, made by the master, and the number of this worker's page."""
 
     book: Book
     number: int
@@ -65,9 +66,14 @@ def on_starting(_server: Any) -> None:
     _Place.book = Book()
 
 
+def pre_fork(_server: Any, worker: Any) -> None:
+    """In the master: give a new worker a page. One that replaces another gets the page of that one."""
+    worker.page_number = _Place.book.reserve()
+
+
 def post_fork(_server: Any, worker: Any) -> None:
-    """In a worker: store its number. gunicorn calls it age; it starts at 1 and is never reused."""
-    _Place.number = worker.age - 1
+    """In a worker: store the number of its page, and set up its sockets."""
+    _Place.number = worker.page_number
     if _FRAMEWORK == "flask":
         for listener in worker.sockets:
             if hasattr(socket, "TCP_DEFER_ACCEPT"):  # otherwise, a connection opened ahead of its use holds a thread
@@ -77,7 +83,7 @@ def post_fork(_server: Any, worker: Any) -> None:
 
 def child_exit(_server: Any, worker: Any) -> None:
     """In the master: record the end of a worker that was reaped."""
-    _Place.book.close(worker.age - 1)
+    _Place.book.close(worker.page_number)
 
 
 def make_flask_application() -> Flask:

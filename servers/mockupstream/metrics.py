@@ -1,8 +1,8 @@
 """The metrics of an upstream: counted in memory that all workers share, and exposed in Prometheus' text format.
 
-The gunicorn master maps the memory before it forks. Every worker counts in its own part, each can read all parts, and
-the counts of a killed worker stay. prometheus_client's own multiprocess mode uses files and takes 6 µs per request
-instead of 0.8.
+The gunicorn master maps the memory before it forks. Every worker counts in its own page, and each can read all pages.
+The counts of a worker that ended stay, and the worker that replaces it goes on counting in the same page.
+prometheus_client's own multiprocess mode uses files and takes 6 µs per request instead of 0.8.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ HOLD_BOUNDS = (
     0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
 )  # fmt: skip
 
-# Cells of eight bytes: first whole numbers, three floats, then two tables.
-IN_FLIGHT, CONNECTIONS, RECEIVED, SENT, DIGEST, ASKED, HELD, CPU, BUCKETS = range(9)
+# Cells of eight bytes: first whole numbers, four floats, then two tables. EARLIER_CPU: of the workers before this one.
+IN_FLIGHT, CONNECTIONS, RECEIVED, SENT, DIGEST, ASKED, HELD, CPU, EARLIER_CPU, BUCKETS = range(10)
 REQUESTS = BUCKETS + len(HOLD_BOUNDS) + 1
 STATUSES = LAST_STATUS - FIRST_STATUS + 1
 _CELLS = REQUESTS + STATUSES * len(EVERY_ROUTE)
 _CELL = 8
 # A metric is a float, which holds whole numbers up to 2 ** 53: enough for 8,000 million hashes of 20 bits.
 _HASH = (1 << 20) - 1
-# The most workers that can be started, including those that ended. Only started ones take memory.
-MOST_WORKERS = 1024
+# More than can be configured. Only pages of workers that were started take memory.
+MOST_WORKERS = 512
 _SCHED = 2  # CPUCLOCK_SCHED of Linux: nanoseconds that a process has run
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -69,7 +69,7 @@ def digest_of(method: str, target: str) -> int:
 
 
 class Page(NamedTuple):
-    """The cells of one worker, as whole numbers and as floats; `alive` until the master sees it end."""
+    """The cells of a worker and of those before it, as whole numbers and as floats; `alive` until its end is seen."""
 
     pid: int
     alive: bool
@@ -82,29 +82,39 @@ class Book:
 
     def __init__(self) -> None:
         memory = memoryview(mmap.mmap(-1, (MOST_WORKERS + MOST_WORKERS * _CELLS) * _CELL))
-        # The process id of each worker: negative after its end, 0 if it was never started.
+        # The process id of each page's last worker: negative after its end, 0 if none was started.
         self._pids = memory[: MOST_WORKERS * _CELL].cast("q")
         self._memory = memory[MOST_WORKERS * _CELL :]
         self._reaped = 0.0
+        self._reserved: set[int] = set()
+
+    def reserve(self) -> int:
+        """Return the number of the first page that no worker has, from 0. The master calls it before it forks."""
+        number = next(number for number in range(MOST_WORKERS) if number not in self._reserved)
+        self._reserved.add(number)
+        return number
 
     def open(self, number: int) -> Ledger:
-        """Return the ledger of this process, the `number`-th worker that was started, from 0."""
-        if number >= MOST_WORKERS:
-            raise RuntimeError(f"{MOST_WORKERS} workers were started, and most have ended; see the log for the reason")
+        """Return the ledger of this process, which counts in the page of that number."""
+        page = self._page(number)
+        page.whole[IN_FLIGHT] = 0  # others may be left of a worker that was killed
+        page.floats[EARLIER_CPU] = page.floats[CPU]
         self._pids[number] = os.getpid()
-        return Ledger(self._page(number))
+        return Ledger(page)
 
     def close(self, number: int) -> None:
-        """Record the end of a worker, and its CPU time. The master calls it right after it has reaped that worker."""
+        """Record the end of a page's worker, and its CPU time. The master calls it right after it has reaped it."""
+        self._reserved.discard(number)
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         reaped = usage.ru_utime + usage.ru_stime
         if self._pids[number] > 0:
-            self._page(number).floats[CPU] = reaped - self._reaped
+            floats = self._page(number).floats
+            floats[CPU] = floats[EARLIER_CPU] + reaped - self._reaped
             self._pids[number] = -self._pids[number]
         self._reaped = reaped
 
     def pages(self) -> list[Page]:
-        """Return the page of every worker ever started."""
+        """Return every page that a worker has ever opened."""
         return [self._page(number) for number, pid in enumerate(self._pids.tolist()) if pid]
 
     def _page(self, number: int) -> Page:
@@ -189,7 +199,7 @@ class UpstreamCollector(Collector):
         asked = sum(page.floats[ASKED] for page in pages)
         yield CounterMetricFamily("mockupstream_asked_delay_seconds", "Delays asked for.", asked)
         yield CounterMetricFamily("mockupstream_cpu_seconds", "CPU time of all workers, user and system.", sum(cpu))
-        yield _by_worker("mockupstream_worker_cpu_seconds", "CPU time of each worker, in order of start.", cpu)
+        yield _by_worker("mockupstream_worker_cpu_seconds", "CPU time of each worker and those before it.", cpu)
         yield _by_worker("mockupstream_worker_hold_seconds", "Sum of the times for which a worker held requests.", held)
         in_flight = sum(page.whole[IN_FLIGHT] for page in alive)
         busy = sum(page.whole[IN_FLIGHT] > 0 for page in alive)
@@ -197,7 +207,7 @@ class UpstreamCollector(Collector):
         yield GaugeMetricFamily("mockupstream_workers", "Worker processes alive.", len(alive))
         yield GaugeMetricFamily("mockupstream_workers_busy", "Workers that have a request just now.", busy)
         text = "Requests that all workers can hold at once; no sample without a limit."
-        slots = None if self._threads is None else self._threads * len(alive)
+        slots = None if self._threads is None else self._threads * len(pages)  # workers that ended are replaced
         yield GaugeMetricFamily("mockupstream_request_slots", text, slots)
         yield GaugeMetricFamily("mockupstream_cores", "CPU cores that the workers may use.", usable_cores())
         about = GaugeMetricFamily("mockupstream_info", "What this upstream is; always 1.", labels=list(self._about))
@@ -238,10 +248,10 @@ def _sum_cells(pages: list[Page], first: int, count: int) -> list[int]:
 
 
 def _cpu_seconds(page: Page) -> float:
-    """Return the CPU time of a worker: the last value seen, or the final one that the master has written."""
+    """Return the CPU time of a page's workers: the last value seen, or the final one that the master has written."""
     if page.alive:
         with contextlib.suppress(psutil.NoSuchProcess):
-            page.floats[CPU] = cpu_seconds(page.pid)
+            page.floats[CPU] = page.floats[EARLIER_CPU] + cpu_seconds(page.pid)
     return page.floats[CPU]
 
 

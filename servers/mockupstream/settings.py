@@ -27,13 +27,15 @@ class Settings:
     most_delay: Limit
     most_body: Limit
     most_size: Limit
+    any_path: bool
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read the behaviour and the limits. Raise BadVariableError.
 
     `MOCKUPSTREAM_DELAY` is the delay of requests that do not ask for one. `MOCKUPSTREAM_MAX_DELAY` is a time;
-    `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body.
+    `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body. With `_ANY_PATH=true`, every path is
+    answered like `/`.
     """
     most_delay = read_variable(environment, "MAX_DELAY", "60s", delays.seconds)
     delay = read_variable(environment, "DELAY", "0", delays.parse)
@@ -44,7 +46,11 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         for name in ("MAX_BODY", "MAX_SIZE")
     )
     return Settings(
-        delay=delay, most_delay=Limit(most_delay, "s", "MOCKUPSTREAM_MAX_DELAY"), most_body=body, most_size=size
+        delay=delay,
+        most_delay=Limit(most_delay, "s", "MOCKUPSTREAM_MAX_DELAY"),
+        most_body=body,
+        most_size=size,
+        any_path=read_variable(environment, "ANY_PATH", "false", one_of("true", "false")) == "true",
     )
 
 

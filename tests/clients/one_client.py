@@ -56,7 +56,7 @@ class OneClient:
 
 @contextlib.contextmanager
 def one_client(
-    name: str, *, timeout: float = 10.0, chunk_size: int = DEFAULT_CHUNK_SIZE, **settings: Any
+    name: str, *, timeout: float = 10.0, chunk_size: int | None = DEFAULT_CHUNK_SIZE, **settings: Any
 ) -> Iterator[OneClient]:
     """Open a listed client, and close it at the end."""
     budget = Budget(1, timeout, CA_FILE, chunk_size)

@@ -10,7 +10,7 @@ from clientlab import strategies
 from clientlab.clients.apache_bench import percentiles, spread
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
-from clientlab.workload.values import Delay
+from clientlab.workload.values import Delay, Statuses
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 from optional_programs import REQUIRED
@@ -101,6 +101,8 @@ def test_times_are_interpolated_between_percentiles():
         ({"read": "chunks"}, "read"),
         ({"upload": "stream", "upload_size": 5, "method": "POST"}, "upload"),
         ({"connections": "warm"}, "connections"),
+        ({"first_byte": True}, "first_byte"),
+        ({"expect": Statuses.parse("404")}, "expect"),
         ({"body": "x", "method": "PATCH"}, "method"),
     ],
 )

@@ -303,6 +303,7 @@ def test_status_and_body_are_found_in_the_response_of_any_library():
 
 def test_a_function_refuses_a_workload_that_needs_more_than_a_url():
     refused = [{"method": "POST"}, {"headers": {"A": "b"}}, {"payload_size": 5}, {"timeout": 5.0}, {"read": "chunks"}]
+    refused.append({"first_byte": True})
     for fields in refused:
         assert plugins.FunctionClient.refuses(Workload(**fields))[0] in fields
     assert plugins.FunctionClient.refuses(Workload(path="/{k}", duration=2.0, concurrency=3)) is None

@@ -16,7 +16,11 @@ def test_the_settings_of_an_upstream_decide_how_it_is_served():
     plain, special = find_upstream("flask"), find_upstream("flask?workers=4&threads=8")
     assert (plain.special, plain.server, plain.workers, plain.threads) == (False, "gunicorn", None, None)
     assert (special.framework, special.special, special.workers, special.threads) == ("flask", True, 4, 8)
-    assert find_upstream("aiohttp?server=development").development
+    assert find_upstream("aiohttp?server=development&any_path=true").development
+    idle = find_upstream("aiohttp?keep_alive=5&proxy_keep_alive=4&max_requests=1000")
+    assert (idle.keep_alive, idle.max_requests, idle.changes_proxy) == (5, 1000, True)
+    assert idle.proxy_times == {"PROXY_IDLE": "300s", "PROXY_KEEP_ALIVE": "4s"}
+    assert not special.changes_proxy
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,14 @@ def test_the_settings_of_an_upstream_decide_how_it_is_served():
         ("flask?threads=5000", "threads=5000"),
         ("flask?worker_class=gevent", "worker_class=gevent"),
         ("flask?server=development&workers=2", "workers"),
+        ("flask?server=development&keep_alive=2", "development server .* keep_alive"),
+        ("aiohttp?server=development&max_requests=9", "development server .* max_requests"),
+        ("flask?worker_class=sync&keep_alive=2", "sync .* keep_alive"),
+        ("flask?worker_class=sync&threads=2", "sync .* threads"),
+        ("aiohttp?worker_class=sync", "worker_class"),
+        ("aiohttp?keep_alive=0", "keep_alive=0"),
+        ("aiohttp?proxy_idle=5s", "proxy_idle=5s"),
+        ("aiohttp?any_path=1", "any_path=1"),
         ("flask?", "flask"),
     ],
 )

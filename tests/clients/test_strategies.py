@@ -177,6 +177,8 @@ def test_requests_is_unavailable_if_urllib3_is_another_library(number, is_merged
         ("pycurl@multi", {"read": "chunks"}, "read"),
         ("geventhttpclient", {"upload_size": 5, "upload": "stream"}, "upload"),
         ("urllib3", {"elapsed": True}, "elapsed"),
+        ("httplib2", {"first_byte": True}, "first_byte"),
+        ("pycurl@multi", {"first_byte": True}, "first_byte"),
     ],
 )
 def test_a_workload_that_the_client_cannot_do_is_refused(strategy, changes, field):

@@ -76,8 +76,9 @@ def _slower(run):
     def worse(trial):
         quick = trial.figures.latency_seconds.model_dump(exclude={"at_least"})
         slow = {name: value and 10 * value for name, value in quick.items()}
-        names = ("wall_seconds", "cpu_seconds", "peak_pss_bytes", "peak_rss_bytes", "connections_opened")
-        changes = {name: 10 * getattr(trial, name) for name in names}
+        names = ("cpu_seconds", "peak_pss_bytes", "peak_rss_bytes", "connections_opened")
+        changes = {name: 10 * getattr(trial.measured, name) for name in names}
+        changes["wall_seconds"] = 10 * trial.figures.wall_seconds
         changes["requests_per_second"] = trial.figures.requests_per_second / 10
         changes["latency_seconds"] = trial.figures.latency_seconds.model_copy(update=slow)
         return with_changes(trial, **changes)
@@ -86,12 +87,12 @@ def _slower(run):
 
 
 def _arrivals():
-    """Return a run of open load behind a link. The lateness of one arm is a lower bound."""
+    """Return a cold run of open load behind a link. The lateness of one arm is a lower bound."""
     load = OpenLoad(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007, at_least=["p99"]),
         sent_seconds=quantiles(0.001, 0.006), dropped=10, most_backlog=40, most_in_flight=7,
     )  # fmt: skip
-    both = {"open_load": load, "link": Link(0.02)}
+    both = {"open_load": load, "link": Link(0.02), "first_byte_seconds": quantiles(0.002), "import_seconds": 0.1}
     trials = [a_trial("pycurl", number, errors={"dropped": 30}, **both) for number in (1, 2, 3)]
     prompt = {**both, "open_load": load.model_copy(update={"lateness_seconds": quantiles(0.003, 0.007)})}
     trials += [a_trial("aiohttp@workers", number, **prompt) for number in (1, 2, 3)]

@@ -49,11 +49,14 @@ def test_the_python_code_of_the_pages_is_python():
             ast.parse(dedent(code), path)
 
 
-def test_the_experiment_that_is_shown_can_be_run(tmp_path):
-    text = re.search(r"<!-- experiment -->\n```toml\n(.*?)```", TEXTS["docs/own-experiment.md"], re.DOTALL)
-    assert text
-    (tmp_path / "search.toml").write_text(text[1])
-    assert checked_plan(tmp_path / "search.toml").arms
+def test_the_experiments_that_are_shown_can_be_run(tmp_path):
+    shown = r"<!-- (experiment|\S+\.toml) -->\n```toml\n(.*?)```"
+    found = [match for text in TEXTS.values() for match in re.findall(shown, text, re.DOTALL)]
+    assert {name for name, _ in found} >= {"experiment", "crawl.toml", "idle.toml"}
+    for name, text in found:
+        path = tmp_path / (name if "." in name else f"{name}.toml")
+        path.write_text(text)
+        assert checked_plan(path).arms
 
 
 def test_every_file_that_is_linked_exists():

@@ -60,6 +60,14 @@ def test_the_file_is_valid_and_formatted(tmp_path: Path) -> None:
     assert formatted.stdout == Path(CADDYFILE).read_text()
 
 
+def test_the_environment_decides_how_long_idle_connections_are_kept(tmp_path: Path) -> None:
+    command = [caddy_path(), "adapt", "--adapter", "caddyfile", "--config", CADDYFILE]
+    times = {"PROXY_IDLE": "5s", "PROXY_KEEP_ALIVE": "7s", "HOME": str(tmp_path)}
+    servers = json.loads(subprocess.run(command, check=True, capture_output=True, env=times).stdout)["apps"]["http"]
+    assert {server["idle_timeout"] for server in servers["servers"].values()} == {5_000_000_000}
+    assert '"idle_timeout": 7000000000' in json.dumps(servers)
+
+
 def test_a_repeated_burst_opens_no_new_connections(routed: Routed) -> None:
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(contextlib.closing(routed.site.connect())) for _ in range(64)]

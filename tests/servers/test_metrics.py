@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from mockupstream.metrics import CPU, Book, UpstreamCollector
+from mockupstream.metrics import CPU, MOST_WORKERS, Book, UpstreamCollector
 from running import Server, ask, eventually
 
 ACCEPTED = "mockupstream_connections_accepted_total"
@@ -56,6 +56,23 @@ def test_totals_include_ended_workers_and_gauges_do_not() -> None:
     assert after["mockupstream_asked_delay_seconds_total"] == pytest.approx(0.02)
     assert after["mockupstream_hold_seconds_sum"] == pytest.approx(0.04)
     assert book.pages()[1].floats[CPU] > 0
+
+
+def test_a_worker_that_replaces_another_goes_on_counting_in_its_page() -> None:
+    """More workers can start than there are pages, and each page is one worker of the server."""
+    book = Book()
+    assert [book.reserve(), book.reserve()] == [0, 1]
+    work(book, 1)
+    for _ in range(MOST_WORKERS):
+        book.close(0)
+        assert book.reserve() == 0
+        work(book, 0)
+    found = samples(book, threads=4)
+    assert (found["mockupstream_workers"], found["mockupstream_request_slots"], found[IN_FLIGHT]) == (2, 8, 2)
+    assert found[ACCEPTED] == found[HELD] == MOST_WORKERS + 1
+    book.close(0)
+    found = samples(book, threads=4)
+    assert (found["mockupstream_workers"], found["mockupstream_request_slots"], found[IN_FLIGHT]) == (1, 8, 1)
 
 
 def test_request_slots_are_the_threads_of_all_workers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import socket
 import time
@@ -14,6 +15,7 @@ from running import FRAMEWORKS, ask, development, eventually, gunicorn
 
 pytestmark = pytest.mark.real
 
+CPU_SECONDS = "mockupstream_cpu_seconds_total"
 each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
 
 
@@ -25,6 +27,39 @@ def test_gunicorn_closes_idle_connections_after_the_configured_time(framework: s
         start = time.monotonic()
         assert connection.sock.recv(1) == b""
         assert time.monotonic() - start > 0.8
+
+
+@each_framework
+def test_a_worker_that_is_replaced_keeps_its_counts(framework: str) -> None:
+    """The one that replaces it is no further worker. A request may be lost while a worker ends."""
+    with gunicorn(framework, max_requests="20", workers="1") as server:
+        first, used = psutil.Process(server.process.pid).children()[0], server.metric(CPU_SECONDS)
+        asked = answered = 0
+
+        def is_replaced() -> bool:
+            nonlocal asked, answered
+            asked += 1
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                answered += server.ask("/").status == 200
+            return not first.is_running()
+
+        eventually(is_replaced, "the worker is replaced")
+        found = server.metrics()
+        assert 0 < answered <= found['mockupstream_requests_total{route="/",status="200"}'] <= asked
+        assert len([name for name in found if name.startswith("mockupstream_worker_cpu_seconds_total")]) == 1
+        assert found[CPU_SECONDS] > used
+
+
+@each_framework
+def test_any_path_and_method_is_answered_and_counted_like_the_root(framework: str) -> None:
+    """Only the delay that the lab adds to a query has an effect."""
+    with gunicorn(framework, any_path="true", workers="1") as server:
+        for method, path in (("GET", "/todos/x"), ("POST", "/status/404?status=open&delay=1h"), ("DELETE", "/a//b")):
+            response = server.ask(path, method, b"abc")
+            assert (response.status, response.body) == (200, b'{"message": "hello"}\n')
+            assert response.headers["Server-Timing"] == "delay;dur=0.0"
+        assert server.ask("/x?delay=5s&delay=0.030000").headers["Server-Timing"] == "delay;dur=30.0"
+        assert server.metric('mockupstream_requests_total{route="/",status="200"}') == 4
 
 
 def test_gunicorn_has_the_configured_backlog() -> None:

@@ -20,7 +20,7 @@ from clientlab.cli.terminal import echo, say
 from clientlab.cluster.measurement import ClusterMeasurement
 from clientlab.cluster.workers import check_portable, connect
 from clientlab.errors import FieldError, LabError, PluginError
-from clientlab.experiments.request import RunRequest, plan_run
+from clientlab.experiments.request import RunRequest, naming_file, plan_run, read_base
 from clientlab.judging.thresholds import Threshold, check_limits
 from clientlab.reports.headline import load_lines
 from clientlab.reports.progress import ProgressLines
@@ -34,7 +34,7 @@ from clientlab.running.schedule import estimate_seconds, estimate_seconds_left
 from clientlab.running.trial_runner import TrialRunner, try_functions
 from clientlab.testbeds import Servers
 from clientlab.text import MASK, make_printable
-from clientlab.workload.requests import pin_recorded_requests
+from clientlab.workload.recordings import pin_recorded_requests
 from clientlab.workload.workload import NUMBER_FIELD, Workload, check_request_line
 
 
@@ -47,8 +47,10 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
     with contextlib.ExitStack() as stack:
         if request.resume is None:
             name = request.name and store.new_name(request.name)
-            servers = Servers.of(request.target, _permits_public)
-            plan = plan_run(request, servers.external, say)
+            base = read_base(request)
+            with naming_file(request):
+                servers = Servers.of(request.find_target(base), _permits_public)
+            plan = plan_run(request, base, servers.external, say)
             name = name or name_run(plan)
         else:
             name = store.inside(request.resume)
@@ -56,7 +58,8 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
             stored = store.read(name)
             target, plan = _plan_resumed(stored, request)
             servers = Servers.of(target, _permits_public)
-        servers.check(plan)
+        with naming_file(request):
+            servers.check(plan)
         cluster = None
         if request.cluster is not None:
             check_portable(plan, servers.target, keep_samples=request.keep_samples)

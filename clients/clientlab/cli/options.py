@@ -5,6 +5,7 @@ Modules of commands import the rest of the lab in their functions, so that `--he
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,9 +16,11 @@ from click.shell_completion import CompletionItem
 from clientlab.reports import CHART as CHART_FILE
 from clientlab.reports import JUNIT as JUNIT_FILE
 from clientlab.reports import PAGE, OutputFile
+from clientlab.text import mask_text
 from clientlab.workload.values import (
     Delay,
     Stages,
+    Statuses,
     find_time_without_unit,
     parse_bandwidth,
     parse_rate,
@@ -71,6 +74,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 TIME = TextType("time", _with_unit(parse_time))
 DELAY = TextType("text", _with_unit(Delay.parse))
 RATE = TextType("rate", _parse_rate)
+STATUSES = TextType("statuses", Statuses.parse)
 RTT = TextType("time", _parse_each(_with_unit(parse_rtt)))
 BANDWIDTH = TextType("bandwidth", _parse_each(parse_bandwidth))
 
@@ -99,6 +103,28 @@ def pairs(separator: str) -> Callable[..., dict[str, str]]:
     return make_mapping
 
 
+_NAMED_URL = re.compile(r"(?!https?:)(.*?)=(https?://.*)", re.DOTALL | re.IGNORECASE)
+"""A name and a URL. A text that begins with http is a URL as a whole, whose query may contain ``=http``."""
+
+
+def read_urls(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the URLs of servers by name. The name of a single one may be missing; it is then empty."""
+    from clientlab.results.plan import VERSION_NAME
+
+    found: dict[str, str] = {}
+    for text in texts:
+        match = _NAMED_URL.fullmatch(text)
+        name, url = match.groups() if match else ("", text)
+        if match and not re.fullmatch(VERSION_NAME, name):
+            message = f"{name!r}: a server's name has up to 32 letters, digits, '_', '.' and '-'."
+            raise click.BadParameter(message, param=option)
+        if name in found or (not name and len(texts) > 1):
+            message = f"{mask_text(text)!r}: give each of several servers its own name: base=http://127.0.0.1:8001/."
+            raise click.BadParameter(message, param=option)
+        found[name] = url
+    return found
+
+
 def _file_option(file: OutputFile, text: str) -> Callable[[_Command], _Command]:
     """Return the option of a file that a report is written to. The file is checked before anything is measured."""
 
@@ -118,7 +144,7 @@ WHOLE = click.option("-v", "--all", "whole", is_flag=True, help="Show all column
 FAIL_ON = click.option(
     "--fail-on", multiple=True, metavar="LIMIT",
     help="Exit with code 1 if an arm is beyond this limit: 'p99 > 50ms', 'throughput < 1000', 'ARM: errors > 0'; "
-    "between environments: 'throughput -5%', 'errors +0'. Repeatable.",
+    "between environments or servers: 'throughput -5%', 'errors +0'. Repeatable.",
 )  # fmt: skip
 OUT = click.option(
     "--out", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("results"), show_default=True,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from clientlab.cli import options as shared
-from clientlab.cli.options import BANDWIDTH, DELAY, RATE, RTT, TIME, TextType
+from clientlab.cli.options import BANDWIDTH, DELAY, RATE, RTT, STATUSES, TIME, TextType
 from clientlab.cli.terminal import echo
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.text import mask_text
@@ -43,7 +43,8 @@ class _GroupedCommand(click.Command):
               help="Time the upstream waits: 140ms, lognormal:100ms,0.3.")
 @click.option("--rtt", type=RTT, default=(),
               help="Round-trip time of an emulated network: 35ms, or several: 1ms,20ms.")
-@click.option("--url", help="Measure your own server at this URL.")
+@click.option("--url", metavar="[NAME=]URL", multiple=True, callback=shared.read_urls,
+              help="Measure your own server; repeat with names to compare: base=http://127.0.0.1:8001/.")
 @click.option("--env", "environments", metavar="NAME=PATH", multiple=True, callback=shared.pairs("="),
               help="Measure in this virtual environment; repeat to compare.")
 @click.option("--rounds", type=int, help="Trials of each strategy, interleaved.  [default: 3]")
@@ -58,12 +59,18 @@ class _GroupedCommand(click.Command):
               help="Header to send, as 'Name: value'; repeatable.")
 @click.option("--body", type=TextType("text", shared.read_body), help="Body to send: a text, or @FILE.")
 @click.option("--payload-size", type=int, help="Send a JSON body with this many random characters.")
+@click.option("--expect", type=STATUSES,
+              help="Statuses that are successes: 2xx,404.  [default: all below 400]")
+@click.option("--first-byte", is_flag=True, help="Also measure the time to the first byte of each body.")
 @click.option("--connections", type=click.Choice(["cold", "warm"]),
               help="Connect during the measured time (cold) or before it (warm).  "
               "[default: cold with -n, warm with -d]")
+@click.option("--cold", is_flag=True, help="Start a new interpreter for each request, and count its imports.")
 @click.option("--shards", type=int, help="Divide each trial among this many processes.  [default: 1]")
 @click.option("--replay", type=click.Path(dir_okay=False, resolve_path=True),
-              help="Send the recorded requests of this file (HAR or JSON Lines).")
+              help="Send the recorded requests of this file: HAR, access log, JSON Lines or vegeta.")
+@click.option("--replay-times", is_flag=True, help="Send them at their recorded times (open load).")
+@click.option("--skip-bad", is_flag=True, help="Leave out entries of the file that cannot be read.")
 @click.option("--route", "routes", type=click.Choice(["direct", "proxy", "proxy-tls"]), metavar="ROUTE", multiple=True,
               help="direct, proxy or proxy-tls; repeatable.  [default: direct]")
 @click.option("--bandwidth", type=BANDWIDTH, default=(),

@@ -85,7 +85,8 @@ class AiohttpSession(ClientBase):
             return await self._pass_on(response, sink)
 
     async def _pass_on(self, response: aiohttp.ClientResponse, sink: Sink) -> int:
-        async for chunk in response.content.iter_chunked(self._budget.chunk_size):
+        content, size = response.content, self._budget.chunk_size
+        async for chunk in content.iter_any() if size is None else content.iter_chunked(size):
             sink(chunk)
         return response.status
 

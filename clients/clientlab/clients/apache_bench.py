@@ -51,6 +51,8 @@ class ApacheBench:
             (workload.read == "chunks", "read", "keeps no body; leave out `read`"),
             (workload.upload == "stream", "upload", "holds the body in memory; leave out `upload`"),
             (workload.elapsed, "elapsed", "has only its own clock; leave out `elapsed`"),
+            (workload.first_byte, "first_byte", "reports no first byte; leave out `first_byte`"),
+            (workload.expect is not None, "expect", "names no status; leave out `expect`"),
             (is_warm(workload), "connections", "opens its connections in its own time; write cold"),
             (has_body and workload.method not in _BODIES, "method", "sends a body with POST and PUT only"),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -99,13 +99,13 @@ class Budget:
     `connections`: the most connections of this client, all kept alive; 0: no limit, if the library can; None: the
     default of the library. `timeout`: seconds for connecting, and for each wait for bytes. `ca_file`: path of a PEM
     file with the CA of the upstream's certificate; None: the CAs that the library trusts. Certificate and host name
-    are always verified. `chunk_size`: bytes to read at a time from a streamed body.
+    are always verified. `chunk_size`: bytes to read at a time from a streamed body; None: whatever has arrived.
     """
 
     connections: int | None
     timeout: float
     ca_file: str | None = None
-    chunk_size: int = DEFAULT_CHUNK_SIZE
+    chunk_size: int | None = DEFAULT_CHUNK_SIZE
 
 
 StatusAndBody = tuple[int, bytes]  # plain and whole: a richer type would cost as much as the recorder
@@ -205,6 +205,11 @@ class TimedPerThread(PerThread):
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
         return self.thread_client().timed(request)  # type: ignore[no-any-return]
+
+
+def read_arriving(read1: Callable[..., bytes]) -> Iterator[bytes]:
+    """Return the parts of a body as they arrive. With a size, urllib3's `read1` reports a body that is cut short."""
+    return iter(functools.partial(read1, DEFAULT_CHUNK_SIZE, decode_content=True), b"")
 
 
 OTHERS = "# clientlab: the CAs from here on are those that libraries trust by default\n"

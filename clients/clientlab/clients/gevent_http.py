@@ -46,10 +46,11 @@ class GeventHttp(Client):
         return response.status_code, response.read()
 
     def stream(self, request: Request, sink: Sink) -> int:
-        response = self._respond(request)
-        while chunk := response.read(self._budget.chunk_size):
-            sink(chunk)
-        return response.status_code
+        size = self._budget.chunk_size
+        with self._respond(request) as response:
+            while chunk := _read_arrived(response) if size is None else response.read(size):
+                sink(chunk)
+            return response.status_code
 
     def close(self) -> None:
         if self._client is not None:
@@ -82,3 +83,13 @@ class GeventHttp(Client):
         if budget.ca_file is not None:
             options["ssl_options"] = {"ca_certs": budget.ca_file}
         return geventhttpclient.HTTPClient.from_url(url, **options)
+
+
+def _read_arrived(response: HTTPSocketPoolResponse) -> bytes:
+    """Return at least one byte of the body, or ``b""`` at its end. The library's `read` waits for a whole chunk."""
+    arrived = response._body_buffer  # noqa: SLF001
+    while not arrived and (connection := response._sock) is not None:  # noqa: SLF001 - None once the response is whole
+        response.feed(connection.recv(response.block_size))
+    chunk = bytes(arrived)
+    arrived.clear()
+    return chunk

@@ -6,13 +6,13 @@ import contextlib
 import http.client
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.client_interface import Budget, Client, ClientSpec, Opened, Sink, StatusAndBody, tls_context
 from clientlab.errors import ErrorTable, Fault
-from clientlab.workload.workload import Request
+from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
 
 
 class _ThreadState(threading.local):
@@ -55,10 +55,14 @@ class HttpClient(Client):
         connection, target = self._prepare(request)
         try:
             response = _send_on(connection, target, request)
-            while chunk := response.read(self._budget.chunk_size):
+            size = self._budget.chunk_size
+            read: Callable[[int], bytes] = response.read1 if size is None else response.read
+            while chunk := read(size or DEFAULT_CHUNK_SIZE):
                 sink(chunk)
             if response.length:  # http.client reports it only when the whole body is read at once
                 raise http.client.IncompleteRead(b"", response.length)
+            if size is None:
+                response.close()  # in older versions of Python, `read1` leaves it open
         except BaseException:
             connection.close()
             raise

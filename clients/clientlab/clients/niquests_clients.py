@@ -14,6 +14,7 @@ from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
 _urllib3 = urllib3.exceptions  # the exceptions of urllib3-future, under either of its package names
+_AS_IT_ARRIVES = -1  # a chunk size of niquests
 
 
 class _Niquests(ClientBase):
@@ -68,7 +69,7 @@ class NiquestsSession(_Niquests):
 
     def stream(self, request: Request, sink: Sink) -> int:
         with self._session.request(request.method, request.url, stream=True, **self._arguments(request)) as response:
-            for chunk in response.iter_content(self._budget.chunk_size):
+            for chunk in response.iter_content(self._budget.chunk_size or _AS_IT_ARRIVES):
                 sink(chunk)
             return response.status_code or 0
 
@@ -99,7 +100,7 @@ class NiquestsAsync(_Niquests):
     async def stream(self, request: Request, sink: Sink) -> int:
         arguments = self._arguments(request)
         async with await self._session.request(request.method, request.url, stream=True, **arguments) as response:
-            async for chunk in await response.iter_content(self._budget.chunk_size):
+            async for chunk in await response.iter_content(self._budget.chunk_size or _AS_IT_ARRIVES):
                 sink(chunk)
             return response.status_code or 0
 

@@ -12,7 +12,7 @@ from clientlab.clients.client_interface import LIBCURL_QUIRKS, Budget, Client, C
 from clientlab.clients.libcurl import classify_error, make_limits
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload.requests import Upload
-from clientlab.workload.workload import Request
+from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
 
 
 class _ThreadState(threading.local):
@@ -33,7 +33,7 @@ class PycurlHandle(Client):
         super().__init__(budget, opened)
         self.connections = budget.connections
         # Within the range of libcurl, which passes at most 16 KiB at a time.
-        self._buffer = min(max(budget.chunk_size, 1024), 10 << 20)
+        self._buffer = min(max(budget.chunk_size or DEFAULT_CHUNK_SIZE, 1024), 10 << 20)
         self._forbid_reuse = forbid_reuse
         self._mine = _ThreadState()
         self._all: list[pycurl.Curl] = []

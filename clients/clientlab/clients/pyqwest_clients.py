@@ -100,8 +100,9 @@ class PyqwestAsync(_Pyqwest):
         await self._transport.aclose()
 
 
-def _hand_over(chunk: bytes | bytearray | memoryview, size: int, sink: Sink) -> None:
-    """Pass a chunk to the sink, in parts of at most `size` bytes."""
+def _hand_over(chunk: bytes | bytearray | memoryview, size: int | None, sink: Sink) -> None:
+    """Pass a chunk to the sink, in parts of at most `size` bytes, or whole if it is None."""
     view = memoryview(chunk)
-    for at in range(0, len(view), size):
-        sink(bytes(view[at : at + size]))
+    step = size or max(1, len(view))
+    for at in range(0, len(view), step):
+        sink(bytes(view[at : at + step]))

@@ -18,6 +18,7 @@ from clientlab.clients.client_interface import (
     Sink,
     StatusAndBody,
     TimedPerThread,
+    read_arriving,
 )
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
@@ -46,7 +47,8 @@ class _Requests(Client):
 
     def stream(self, request: Request, sink: Sink) -> int:
         with self._respond(request, stream=True) as response:
-            for chunk in response.iter_content(self._budget.chunk_size):
+            size = self._budget.chunk_size
+            for chunk in read_arriving(response.raw.read1) if size is None else response.iter_content(size):
                 sink(chunk)
             return response.status_code
 

@@ -16,6 +16,7 @@ from clientlab.clients.client_interface import (
     PerThread,
     Sink,
     StatusAndBody,
+    read_arriving,
     tls_context,
 )
 from clientlab.errors import ErrorTable
@@ -58,7 +59,8 @@ class Urllib3Pool(Client):
     def stream(self, request: Request, sink: Sink) -> int:
         options: dict[str, Any] = {"body": request.body, "redirect": False, "preload_content": False}
         with self._manager.request(request.method, request.url, headers=request.headers, **options) as response:
-            for chunk in response.stream(self._budget.chunk_size):
+            size = self._budget.chunk_size
+            for chunk in read_arriving(response.read1) if size is None else response.stream(size):
                 sink(chunk)
             return response.status
 

@@ -42,7 +42,7 @@ def arm_labels(run: str, experiment: str, name: str, its: Arm | PlannedTrial) ->
     give each strategy one colour, whatever an experiment calls its arms.
     """
     strategy = its.strategy.partition("?")[0]
-    named_by_strategy = rf"{re.escape(strategy)}(\?.*)?( \(.*\))?(\[.*\])?( in [\w.-]+)?"
+    named_by_strategy = rf"{re.escape(strategy)}(\?.*)?( \(.*\))?(\[.*\])?( in [\w.-]+)?( at [\w.-]+)?"
     legend = name if re.fullmatch(named_by_strategy, name) else f"{name} · {strategy}"
     link = "" if its.link is None else str(its.link)
     return [run, experiment, name, legend, its.strategy, its.workload, its.upstream, its.route, link]

@@ -57,7 +57,7 @@ def describe_worker(names: list[str], servers: list[tuple[str, str]], target: Ta
     """Describe this worker to a lab that wants to measure these strategies. `servers`: upstreams with their routes."""
     plugins.admit(names)  # the lab's command line named them
     trouble = None
-    if target.url is None:  # otherwise, the lab has checked the server
+    if not target.urls:  # otherwise, the lab has checked the servers
         try:
             testbed = ComposeTestbed(os.environ)
             trouble = next(filter(None, (testbed.trouble(*server, Workload()) for server in servers)), None)
@@ -78,7 +78,7 @@ def describe_worker(names: list[str], servers: list[tuple[str, str]], target: Ta
 def read_surroundings(plan: Plan, target: Target) -> Surroundings:
     """Return this machine, the versions of what the plan measures, and the addresses of the servers."""
     names = [arm.strategy for arm in plan.arms]
-    servers = {} if target.url is not None else ComposeTestbed(os.environ).programs()
+    servers = {} if target.urls else ComposeTestbed(os.environ).programs()
     return surroundings(distributions_of(names), servers | programs_of(names))
 
 
@@ -234,7 +234,7 @@ def check_portable(plan: Plan, target: Target, *, keep_samples: bool) -> None:
     """Raise FieldError if the plan needs something that only the lab's own machine has."""
     refused = {
         "keep_samples": (keep_samples, "samples stay on the workers"),
-        "rtt": (plan.links and target.url is not None, "workers have no link to your own server"),
+        "rtt": (plan.links and target.urls, "workers have no link to your own servers"),
         "environments": (plan.environments, "workers measure in their own environment"),
         "replay": (any(one.replay for one in plan.workloads.values()), "workers do not have the file of requests"),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 
 from clientlab import strategies
@@ -33,17 +33,17 @@ def check_upstreams(experiment: Experiment) -> None:
             raise FieldError(key, str(error)) from error
 
 
-def check_plan(plan: Plan, experiment: Experiment, secure: Collection[str]) -> None:
+def check_plan(plan: Plan, experiment: Experiment, is_secure: Callable[[Arm], bool]) -> None:
     """Raise FieldError for an unknown strategy, an impossible workload, or parts that do not fit each other.
 
-    The error names the field of the `experiment`. `secure`: the routes with TLS.
+    The error names the field of the `experiment`. `is_secure`: whether the requests of an arm use TLS.
     """
     for arm in plan.arms:
         workload = plan.workloads[arm.workload]
         try:
             check_workload(workload)
             check_load(workload)
-            _check_strategy(arm, workload, secure=arm.route in secure)
+            _check_strategy(arm, workload, secure=is_secure(arm))
             if lack := _find_lack_of_files(arm, workload):
                 raise FieldError(["concurrency"], f"strategy {arm.strategy!r}: {lack}")
         except FieldError as error:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
-from clientlab.results.plan import AxisValue, ClaimParts, ExperimentParts
+from clientlab.results.plan import OWN_UPSTREAM, AxisValue, ClaimParts, ExperimentParts, VersionName
 from clientlab.workload.values import LINK_PARTS, parse_bandwidth, parse_rtt, text_of
 from clientlab.workload.workload import Switch, Workload
 
@@ -64,7 +64,7 @@ class WorkloadTable(LinkedTable):
 
 
 class ArmTable(LinkedTable):
-    """``[arms.NAME]``: arms with every workload, upstream, route and environment that the table does not choose.
+    """``[arms.NAME]``: arms with every workload, upstream, route, environment and server that it does not choose.
 
     A list as `concurrency`, `rtt`, `bandwidth` or setting of the strategy is an axis: each value makes one arm.
     """
@@ -76,6 +76,7 @@ class ArmTable(LinkedTable):
     upstream: str | None = None
     route: Route | None = None
     environment: str | None = None
+    server: str | None = None
     control: Switch = False
 
 
@@ -100,12 +101,13 @@ class ClaimTable(ClaimParts):
 
 
 class Experiment(ExperimentParts):
-    """Workloads × strategies × upstreams × routes × axes, in rounds."""
+    """Workloads × strategies × upstreams × routes × environments × servers × axes, in rounds."""
 
     name: str = Field(pattern=NAME)
     strategies: list[str] = []
     upstreams: list[str] = Field(default=["aiohttp"], min_length=1)
     routes: list[Route] = Field(default=["direct"], min_length=1)
+    servers: dict[VersionName, str] = {}  # name → URL of the user's own servers, which replace the lab's upstreams
     instead: dict[str, str] = {}  # strategy → its replacement if it is not installed
     workloads: dict[str, WorkloadTable] = {}
     arms: dict[str, ArmTable] = {}
@@ -117,6 +119,8 @@ class Experiment(ExperimentParts):
             raise ValueError("strategies: name some, or write [arms.NAME]")
         if not self.workloads:
             raise ValueError("workloads: there is none; write [workloads.NAME]")
+        if self.servers and (self.upstreams, self.routes) != ([OWN_UPSTREAM], ["direct"]):
+            raise ValueError("servers: they have neither upstreams nor routes of the lab; leave these out")
         return self
 
     @property

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from clientlab.errors import FieldError, FieldKey, LabError
 from clientlab.experiments.experiment import NAME, ArmTable, ClaimTable, Experiment, WorkloadTable, check_axis
 from clientlab.experiments.planning import make_plan
-from clientlab.results.plan import EnvironmentSpec, Plan, RunSettings, Source
+from clientlab.results.plan import OWN_UPSTREAM, EnvironmentSpec, Plan, RunSettings, Source
 from clientlab.strategies import file_of, split_pair
 from clientlab.text import suggest_nearest
 from clientlab.validation import validate
@@ -23,8 +23,8 @@ from clientlab.workload.workload import Workload
 _Fields = dict[str, Any]
 
 _NO_AXIS = (
-    "headers", "body", "replay", "replay_sha256", "seed", "timeout", "deadline", "request_limit", "memory_limit",
-    "warmup",
+    "headers", "body", "replay", "replay_sha256", "replay_times", "skip_bad", "seed", "timeout", "deadline",
+    "request_limit", "memory_limit", "warmup", "expect", "cold",
 )  # fmt: skip
 """Fields of a workload that hold several values, or are equal for all arms."""
 
@@ -130,6 +130,10 @@ def _make_experiment(path: Path, document: _Fields) -> Experiment:
     _check_units(document)
     workloads = {name: _make_workload(name, tables.common, own) for name, own in tables.workloads.items()}
     rest = {key: value for key, value in document.items() if key not in FileTables.model_fields}
+    if rest.get("servers") == {}:
+        raise FieldError(["servers"], "it names no server; write one, or leave the table out")
+    if "servers" in rest:
+        rest.setdefault("upstreams", [OWN_UPSTREAM])
     whole = {"name": path.stem, **rest, "workloads": workloads}
     experiment = validate(lambda tables: Experiment.model_validate(tables, extra="forbid"), whole, _KEYS)
     return _with_absolute_paths(experiment, path.parent)

@@ -17,7 +17,7 @@ from clientlab.statistics.decisions import FEWEST_SEQUENTIAL_ROUNDS
 from clientlab.text import suggest_nearest
 from clientlab.validation import validate
 from clientlab.workload.load import is_open, is_warm
-from clientlab.workload.requests import pin_recorded_requests
+from clientlab.workload.recordings import pin_recorded_requests
 from clientlab.workload.values import make_link, write_link_part
 from clientlab.workload.workload import Workload, draw_seed
 
@@ -69,8 +69,8 @@ def _check_names(experiment: Experiment) -> None:
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise FieldError([field], f"{twice!r} is given twice; name each once, and repeat trials with `rounds`")
     for name, arm in experiment.arms.items():
-        for field, tables in (("workload", experiment.workloads), ("environment", experiment.environments)):
-            wanted = getattr(arm, field)
+        for field in ("workload", "environment", "server"):
+            wanted, tables = getattr(arm, field), getattr(experiment, f"{field}s")
             if wanted is not None and wanted not in tables:
                 message = f"no {field} {wanted!r}; there are {', '.join(tables) or 'none'}"
                 raise FieldError(["arms", name, field], message)
@@ -89,8 +89,8 @@ def _at_first_rate(experiment: Experiment) -> Experiment:
     tables = {}
     for name, table in experiment.workloads.items():
         first = table.first
-        for field in ("rate", "stages", "requests"):
-            if getattr(first, field) is not None or field in table.axes:
+        for field in ("rate", "stages", "requests", "replay_times"):
+            if getattr(first, field) not in {None, False} or field in table.axes:
                 message = "the search for the highest rate chooses it; leave it out"
                 raise FieldError(("workloads", name, field), message, also=["find_max"])
         if first.duration is None:
@@ -130,19 +130,21 @@ def _expand(
 def _expand_table(
     name: str, full_name: str, table: ArmTable, way: Sequence[str], experiment: Experiment
 ) -> Iterator[tuple[Arm, Workload]]:
-    """Yield an arm for each environment, and for each point on the axes of the workload, the link and the strategy."""
+    """Yield an arm for each environment, server, and point on the axes of the workload, the link and the strategy."""
     group, upstream, route = way
     workload = experiment.workloads[group]
     environments = [table.environment] if table.environment else list[str | None](experiment.environments) or [None]
+    servers = [table.server] if table.server else list[str | None](experiment.servers) or [None]
     fields: dict[str, Any] = dict(workload.axes)
     if table.concurrency is not None:
         fields["concurrency"] = table.concurrency
     parts = (fields, workload.link_parts | table.link_parts, table.settings)
     axes = {key for part in parts for key, value in part.items() if isinstance(value, list)}
-    for environment, changes, link, settings in itertools.product(environments, *map(_combine, parts)):
+    for environment, server, changes, link, settings in itertools.product(environments, servers, *map(_combine, parts)):
         link_texts = {part: write_link_part(part, value) for part, value in link.items()}
         point = {key: value for key, value in {**changes, **link_texts, **settings}.items() if key in axes}
         place = f" in {environment}" if len(environments) > 1 else ""
+        place += f" at {server}" if len(servers) > 1 else ""
         query = "&".join(f"{key}={write_setting(value)}" for key, value in settings.items())
         arm = Arm(
             name=full_name + suffix_of(point) + place,
@@ -156,6 +158,7 @@ def _expand_table(
             sweep=full_name + place if point else None,
             control=table.control,
             environment=environment,
+            server=server,
             link=make_link(link.get("rtt"), link.get("bandwidth")),
         )
         yield arm, workload.at(changes)
@@ -169,7 +172,8 @@ def _combine(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def table_of(experiment: Experiment, arm: Arm, field: str | int | None = None) -> FieldKey:
     """Return the place of an arm in the file, or the table that holds a field of its workload."""
-    name = (arm.label or "").removesuffix(f" in {arm.environment}").partition("[")[0]  # in the file
+    label = (arm.label or "").removesuffix(f" at {arm.server}").removesuffix(f" in {arm.environment}")
+    name = label.partition("[")[0]  # in the file
     table = experiment.arms.get(name)
     if field is not None and (field != "concurrency" or table is None or table.concurrency is None):
         return ("workloads", arm.group or arm.workload)
@@ -224,7 +228,12 @@ def planned_claims(
     return claims
 
 
-_NEEDED = {"elapsed": "elapsed = true in its workload", "delay": 'delay = "100ms" in its workload, or rtt'}
+_NEEDED = {
+    "cold": "cold = true in its workload",
+    "elapsed": "elapsed = true in its workload",
+    "first_byte": "first_byte = true in its workload",
+    "delay": 'delay = "100ms" in its workload, or rtt',
+}
 """What a figure needs → how to write it."""
 
 _PER_REQUEST = {"wall": "seconds_per_request", "elapsed": "mean", "cpu_total": "cpu_seconds_per_request"}

@@ -5,6 +5,7 @@ An error in a value of the request is a FieldError with the name of the field, a
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -19,15 +20,18 @@ from clientlab.experiments.checks import Say
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, path_of, read_experiment
 from clientlab.experiments.planning import make_plan
-from clientlab.results.plan import EnvironmentSpec, Plan, RunSettings, Target
+from clientlab.results.plan import OWN_UPSTREAM, Arm, EnvironmentSpec, Plan, RunSettings, Target
 from clientlab.running.schedule import estimate_round_seconds
 from clientlab.testbeds.compose import link_of_stack
-from clientlab.testbeds.external import ExternalTarget
-from clientlab.text import mask_headers
+from clientlab.testbeds.external import ExternalServers
+from clientlab.text import mask_headers, mask_text
 from clientlab.validation import validate
-from clientlab.workload.requests import read_recorded_requests
+from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.values import LINK_PARTS, Stages, write_link_part
 from clientlab.workload.workload import NOT_MEASURED, Workload
+
+_COLD_ROUNDS = 10
+"""Rounds of a cold run without `rounds`: its trials are short, and vary more than others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,7 @@ class RunRequest:
     environments: Mapping[str, str] = field(default_factory=dict)  # name → folder
     rtt: tuple[float, ...] = ()  # seconds; several values are an axis
     bandwidth: tuple[float, ...] = ()  # bits per second
-    url: str | None = None  # of the user's own server
+    url: Mapping[str, str] = field(default_factory=dict)  # name → URL of the user's own servers; one may have no name
     ca_file: Path | None = None
     cluster: str | None = None  # address of a Dask scheduler
     settings: Mapping[str, Any] = field(default_factory=dict)  # given fields of `RunSettings`
@@ -80,33 +84,55 @@ class RunRequest:
         given = {"rtt": self.rtt, "bandwidth": self.bandwidth}
         return {part: values[0] if len(values) == 1 else list(values) for part, values in given.items() if values}
 
-    @property
-    def target(self) -> Target:
-        """What is measured: the user's own server or the lab's upstreams. Raise FieldError for fields that conflict."""
-        if self.url is not None:
+    def find_target(self, base: Experiment) -> Target:
+        """Return what is measured: the user's own servers or the lab's upstreams. Raise FieldError for a conflict.
+
+        `base`: the experiment, whose servers are measured if no URL was given.
+        """
+        if urls := self.url or base.servers:
             for name in ("upstreams", "routes", "delay", "path"):
                 if name in self.given:
                     advice = "write it into the URL" if name == "path" else "leave it out"
-                    raise FieldError(["url"], f"only the lab's own upstreams have `{name}`; {advice}", also=[name])
+                    message = f"only the lab's own upstreams have `{name}`; {advice}"
+                    raise FieldError(["url" if self.url else "servers"], message, also=[name])
             ca_file = None if self.ca_file is None else str(self.ca_file.absolute())
-            return Target(testbed="external", url=self.url, ca_file=ca_file)
+            servers = {name: url for name, url in urls.items() if name}
+            return Target(testbed="external", url=urls.get(""), servers=servers, ca_file=ca_file)
         if self.ca_file is not None:
             raise FieldError(["ca_file"], "the lab's own routes bring their CA; leave it out, or add `url`")
         return Target(testbed="local" if self.cluster is None else "compose")
 
 
-def plan_run(request: RunRequest, external: ExternalTarget | None, say: Say) -> Plan:
-    """Return the checked plan of a request. `external`: the user's own server. Raise LabError."""
+def read_base(request: RunRequest) -> Experiment:
+    """Return the experiment of a request before its values replace those of the file. Raise LabError."""
+    if request.experiment is None:
+        return _experiment_of_strategies(request)
+    return read_experiment(path_of(request.experiment), quick=request.quick)
+
+
+@contextlib.contextmanager
+def naming_file(request: RunRequest) -> Iterator[None]:
+    """Name the experiment's file in an error about a field that was not given."""
+    try:
+        yield
+    except FieldError as error:
+        if request.experiment and not set(request.given).intersection(error.fields):
+            raise LabError(f"{path_of(request.experiment)}: {error}") from error
+        raise
+
+
+def plan_run(request: RunRequest, base: Experiment, external: ExternalServers | None, say: Say) -> Plan:
+    """Return the checked plan of a request. `base`: see `read_base`. Raise LabError."""
     file = path_of(request.experiment) if request.experiment else None
-    base = read_experiment(file, quick=request.quick) if file else _experiment_of_strategies(request)
+
+    def is_secure(arm: Arm) -> bool:
+        return arm.route == "proxy-tls" if external is None else external[arm.target[0]].secure
+
     named = (arm.strategy for arm in base.arms.values())
     plugins.admit([*request.strategies, *base.strategies, *named, *base.instead, *base.instead.values()])
-    try:
+    with naming_file(request):
         base, changed = _fit_links(base, request)
-        experiment = override(base, request) if external is None else _override_for_own_server(base, request, external)
-        recorded = request.workload.get("replay")
-        if recorded is not None and (left_out := read_recorded_requests(recorded).left_out):
-            say(f"{left_out:,} entries of {recorded} are not HTTP requests and are left out")
+        experiment = override(base, request) if external is None else _override_for_own_servers(base, request, external)
         if external is None:
             checks.check_upstreams(experiment)
         # A strategy that the file's claims or its baseline may name cannot be left out.
@@ -122,17 +148,18 @@ def plan_run(request: RunRequest, external: ExternalTarget | None, say: Say) -> 
         )
         if file and file in bundled().values() and not request.strategies:
             plan = checks.part_for_this_machine(plan)
-        checks.check_plan(plan, experiment, {"direct"} if external and external.secure else {"proxy-tls"})
+        if external is not None:
+            plan = _fit_workloads(plan, external)
+        checks.check_plan(plan, experiment, is_secure)
         checks.check_concurrency(plan, request.workload.get("concurrency"), say)
         if plan.budget is not None and plan.budget < (needed := estimate_round_seconds(plan)):
             about = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}"
             raise FieldError(["budget"], f"{about}; write at least {ceil(needed)}s", value=units.time(plan.budget))
-    except FieldError as error:
-        if file and not set(request.given).intersection(error.fields):
-            raise LabError(f"{file}: {error}") from error
-        raise
     for fault in faults.values():
         say(fault)
+    for path, one in {one.replay: one for one in plan.workloads.values() if one.replay is not None}.items():
+        if left_out := read_recorded_requests(one).left_out:
+            say(f"{path}: left out: {left_out}")
     if plan.unavailable_arms:
         say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
     return plan
@@ -144,12 +171,18 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
     if not request.strategies:
         raise LabError("nothing to measure: name an experiment ('clientlab run demo') or strategies with -t")
     question = "Which of these strategies is fastest here?"
+    versions = next((names for names in (request.environments, request.url) if len(names) == 2), None)
     if "find_max" in request.settings:
         question = "How many requests per second does each of these strategies hold here?"
-    elif len(request.environments) == 2:
-        question = "Is `{1}` slower than `{0}`?".format(*request.environments)
-    workloads = {"workload": WorkloadTable(first=Workload())}
-    return Experiment(name="run", question=question, strategies=list(request.strategies), workloads=workloads)
+    elif versions:
+        question = "Is `{1}` slower than `{0}`?".format(*versions)
+    elif request.workload.get("cold"):
+        question = "Which of these strategies has its first response soonest?"
+    return Experiment(
+        name="run", question=question, strategies=list(request.strategies),
+        rounds=_COLD_ROUNDS if request.workload.get("cold") else RunSettings().rounds,
+        workloads={"workload": WorkloadTable(first=Workload())},
+    )  # fmt: skip
 
 
 def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[str]]:
@@ -157,7 +190,7 @@ def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[
 
     Control arms behind their own links are left out, and so are the claims about them.
     """
-    is_compose = request.target.testbed == "compose"
+    is_compose = request.find_target(base).testbed == "compose"
     if not request.link and not is_compose:
         return base, []
     changed = []
@@ -177,23 +210,39 @@ def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[
     return base, changed
 
 
-def _override_for_own_server(base: Experiment, request: RunRequest, external: ExternalTarget) -> Experiment:
+def _override_for_own_servers(base: Experiment, request: RunRequest, external: ExternalServers) -> Experiment:
+    key, advice = ("url", "name strategies with -t") if request.url else ("servers", "leave it out")
     for name, table in base.workloads.items():
         if table.first.delay is not None:
-            message = f"workload {name!r} has a delay, which only the lab's own upstreams add; name strategies with -t"
-            raise FieldError(["url"], message, value=f"with experiment {base.name!r}")
-    workload = dict(request.workload)
-    if "replay" not in workload and all(table.first.replay is None for table in base.workloads.values()):
-        workload["path"] = external.path
-    elif external.path != "/":
+            message = f"workload {name!r} has a delay, which only the lab's own upstreams add; {advice}"
+            raise FieldError([key], message, value=f"with experiment {base.name!r}")
+    upstream, workload = OWN_UPSTREAM, dict(request.workload)
+    is_recorded = "replay" in workload or any(table.first.replay is not None for table in base.workloads.values())
+    if is_recorded and (path := next((one.path for one in external.values() if one.path != "/"), None)):
         message = "recorded requests have their own paths; name only scheme and host"
-        raise FieldError(["url"], message, value=f"with {external.path}")
-    request = replace(request, upstreams=(external.name,), routes=("direct",), workload=workload)
-    experiment = override(base, request)
-    workloads = dict(experiment.workloads)
-    for name, table in workloads.items() if experiment.has_link else ():
-        workloads[name] = table.model_copy(update={"first": external.named_in(table.first)})
-    return experiment.changed(workloads=workloads)
+        raise FieldError([key], message, value=f"with {path}")
+    if any(one.path != "/" for one in external.values()):
+        for name, table in base.workloads.items():
+            if "path" in table.axes:
+                raise FieldError([key], f"path is an axis of workload {name!r}; name only scheme and host")
+    if "" in request.url:
+        ((upstream, server),) = external.items()
+        workload |= {} if is_recorded else {"path": server.path}
+    return override(base, replace(request, upstreams=(upstream,), routes=("direct",), workload=workload))
+
+
+def _fit_workloads(plan: Plan, external: ExternalServers) -> Plan:
+    """Return the plan with workloads that fit the servers of its arms (see `ExternalTarget.fit`).
+
+    Arms of different servers share a workload if the same fits all of them.
+    """
+    linked, arms, workloads = bool(plan.links), list[Arm](), dict[str, Workload]()
+    shared = len({(one.path, one.name if linked else None) for one in external.values()}) == 1
+    for arm in plan.arms:
+        name = arm.workload if shared else f"{arm.workload} at {arm.server}"
+        workloads[name] = external[arm.target[0]].fit(plan.workloads[arm.workload], linked=linked)
+        arms.append(arm.model_copy(update={"workload": name}))
+    return plan.model_copy(update={"arms": arms, "workloads": workloads})
 
 
 def override(base: Experiment, request: RunRequest) -> Experiment:
@@ -209,6 +258,8 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
             changes[name] = list(names)
     if request.strategies:
         changes["instead"] = {}  # these strategies and no others
+    if request.url:
+        changes["servers"] = {name: url for name, url in request.url.items() if name}
     if request.environments:
         folders = {name: str(Path(path).expanduser().absolute()) for name, path in request.environments.items()}
         changes["environments"] = {name: EnvironmentSpec(folder=folder) for name, folder in folders.items()}
@@ -216,7 +267,7 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
     is_limited = base.precision is not None and "rounds" not in changes
     if changes.keys() & {"rounds", "budget", "precision"} and not is_limited:
         changes = {"budget": None, "precision": None} | changes
-    workload = _workload_changes(request)
+    workload = _workload_changes(base, request)
     _check_conflicts(base, request, {*changes, *workload, *request.link})
     changes["workloads"] = {
         name: table.model_copy(update={"first": replace(table.first, **workload), **request.link})
@@ -225,17 +276,22 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
     return validate(lambda values: base.changed(**values), changes)
 
 
-def _workload_changes(request: RunRequest) -> dict[str, Any]:
+def _workload_changes(base: Experiment, request: RunRequest) -> dict[str, Any]:
     """Return the fields of the workload that are replaced.
 
     A number of requests and a duration replace each other, and so do a rate and stages. Recorded requests are sent once
-    each, unless a number of requests is given or they are drawn by weight.
+    each, unless a number of requests is given or they are drawn by weight. Their times replace all of these.
     """
     changes = dict(request.workload)
     if changes.keys() & {"rate", "stages"}:
         changes = {"rate": None, "stages": None} | changes
-    if (path := changes.get("replay")) is not None and "duration" not in changes:
-        recorded = read_recorded_requests(path)
+    if changes.get("cold") and not changes.keys() & {"duration", "requests", "replay_times"}:
+        changes["requests"] = 1
+    if changes.get("replay_times"):
+        changes = dict.fromkeys(("requests", "duration", "rate", "stages")) | changes
+    elif "replay" in changes and "duration" not in changes and "find_max" not in request.settings:
+        skip_bad = changes.get("skip_bad", any(table.first.skip_bad for table in base.workloads.values()))
+        recorded = read_recorded_requests(Workload(replay=changes["replay"], skip_bad=skip_bad))
         if not recorded.weights:
             changes.setdefault("requests", len(recorded.requests))
     if "find_max" in request.settings:
@@ -257,7 +313,7 @@ def _check_conflicts(base: Experiment, request: RunRequest, changed: Collection[
     if request.strategies and base.arms:
         message = "it names its arms; leave out `strategies`, or change it in a file"
         raise FieldError(["strategies"], message, value=with_experiment)
-    several = [name for name in ("rtt", "bandwidth", "environments") if len(getattr(request, name)) > 1]
+    several = [name for name in ("rtt", "bandwidth", "environments", "url") if len(getattr(request, name)) > 1]
     if several and (base.claims or base.baseline):
         message = "its claims and its baseline name single arms; name one value, or strategies with `strategies`"
         raise FieldError([several[0]], message, value=with_experiment)
@@ -274,6 +330,7 @@ def _describe_changes(base: Experiment, changed: Experiment) -> list[str]:
     def values_of(one: Experiment) -> Iterator[tuple[str, object]]:
         for name in ("strategies", "upstreams", "routes"):
             yield name, ", ".join(getattr(one, name))
+        yield "servers", ", ".join(f"{name}={mask_text(url)}" for name, url in one.servers.items()) or None
         yield "find_max", one.find_max
         for table in one.workloads.values():
             for part in LINK_PARTS:

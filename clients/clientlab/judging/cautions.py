@@ -278,10 +278,17 @@ def few_rounds(of: Scope) -> str | None:
     return f"time ran out before all intervals were within {of.run.experiment.precision:.2%}" if wide else None
 
 
+@Rule("imports of the lab's own Python", "measure in an environment that has only your packages (--env)")
+def shared_packages(of: Scope) -> str | None:
+    """Imports may take too long: httpx, for example, imports rich if it is installed, as it is beside the lab."""
+    own = [one for one in of.trials if one.is_cold and one.planned.environment is None]
+    return "cold trials ran in the lab's own Python" if own else None
+
+
 @Rule("short trials", "raise -n: one delay by the scheduler is a large part of such a trial")
 def short_trials(of: Scope) -> str | None:
     """Chance has a large part in the result: measure longer before you compare."""
-    short = any((trial.figures.wall_seconds or SHORT_SECONDS) < SHORT_SECONDS for trial in of.trials)
+    short = any((one.figures.wall_seconds or SHORT_SECONDS) < SHORT_SECONDS for one in of.trials if not one.is_cold)
     return f"trials took less than {SHORT_SECONDS:g} s" if short else None
 
 
@@ -292,7 +299,7 @@ def few_requests(of: Scope) -> str | None:
     With ten, p99 of exponential delays has a standard deviation of 7 % and a bias of -1 %; with one, 17 % and -9 %
     (order statistics of 20,000 and 100,000 draws).
     """
-    few = any(trial.figures.requests < 1000 and trial.figures.latency_seconds for trial in of.trials)
+    few = any(one.figures.requests < 1000 and one.figures.latency_seconds for one in of.trials if not one.is_cold)
     return "p99 rests on fewer than ten requests" if few else None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clientlab.judging.cautions import cautions_of
 from clientlab.judging.claims import ClaimEvidence, arms_of_claim, judge_claims
-from clientlab.judging.ranking import arm_key, contrasts, environment_pairs, link_pairs, rank_arms, route_contrasts
+from clientlab.judging.ranking import arm_key, contrasts, link_pairs, rank_arms, route_contrasts, version_contrasts
 from clientlab.results.document import Run
 from clientlab.results.store import is_held, read_run
 from clientlab.statistics.decisions import DECIDED_CONFIDENCE, decide
@@ -34,9 +34,9 @@ def read_judged(path: Path) -> Run:
 def undecided_arms(run: Run, confidence: float = DECIDED_CONFIDENCE) -> set[str]:
     """Return the arms of comparisons that further rounds may decide: a run with a budget measures only these further.
 
-    The comparisons are those with the fastest of a group, with the baseline, and between environments, links and
-    routes, and those of claims. `confidence`: of their intervals. A look after each round does little harm at 99.9 %
-    (Haybittle 1971, Peto et al. 1976).
+    The comparisons are those with the fastest of a group, with the baseline, and between environments, servers, links
+    and routes, and those of claims. `confidence`: of their intervals. A look after each round does little harm at
+    99.9 % (Haybittle 1971, Peto et al. 1976).
     """
     baseline, names = run.experiment.baseline, {arm_key(arm): arm.name for arm in run.experiment.arms}
     compared: list[tuple[Ratio | None, str, str]] = []  # a ratio, and the arms that it compares
@@ -47,9 +47,9 @@ def undecided_arms(run: Run, confidence: float = DECIDED_CONFIDENCE) -> set[str]
                 compared.append((one.ratio, name, names[group, one.reference]))
             if baseline is not None:
                 compared.append((one.to_baseline, name, baseline))
-    for pairs in (environment_pairs(run.experiment.arms), link_pairs(run.experiment.arms)):
-        compared += [(one.time, one.arm.name, one.base.name) for one in contrasts(run, pairs, confidence)]
-    compared += [(one.time, one.arm.name, one.base.name) for one in route_contrasts(run, confidence)]
+    links, routes = contrasts(run, link_pairs(run.experiment.arms), confidence), route_contrasts(run, confidence)
+    for found in (*version_contrasts(run, confidence).values(), links, routes):
+        compared += [(one.time, one.arm.name, one.base.name) for one in found]
     undecided = {
         name for ratio, *pair in compared if ratio is not None and decide(ratio).word == "undecided" for name in pair
     }

@@ -162,7 +162,7 @@ def clean_rounds(run: Run, arm: str, value_of: Callable[[Trial], float | None]) 
 
 @dataclass(frozen=True)
 class Contrast:
-    """How many times as much an arm takes as `base`, the same arm in another environment, link or route.
+    """How many times as much an arm takes as `base`, which differs in its environment, server, link or route only.
 
     `time`: the ratio of `figure`, which ranks arms. `cpu`: that of CPU time per request. None if no round has both.
     Arms that are ranked together have the ratio that the table shows; the intervals of all others hold together.
@@ -179,9 +179,20 @@ ArmPair = tuple[Arm, Arm]
 """An arm, and the arm that it is compared with."""
 
 
-def environment_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
-    """Return each arm with the same arm in the first environment that has it."""
-    return _pairs([arm for arm in arms if arm.environment], "environment")
+Version = Literal["environment", "server"]
+VERSIONS: tuple[Version, ...] = ("environment", "server")
+"""The parts of an arm whose versions a run compares with the first one."""
+
+
+def version_pairs(arms: Sequence[Arm], versions: Sequence[Version] = VERSIONS) -> list[ArmPair]:
+    """Return each arm with the same arm in the first environment, or on the first server, that has it."""
+    return [pair for part in versions for pair in _pairs([arm for arm in arms if getattr(arm, part)], part)]
+
+
+def version_contrasts(run: Run, confidence: float | None = None) -> dict[Version, list[Contrast]]:
+    """Contrast each arm with the first environment and server. Servers do not change the CPU time of the client."""
+    pairs = {part: version_pairs(run.experiment.arms, [part]) for part in VERSIONS}
+    return {part: contrasts(run, found, confidence, cpu_too=part != "server") for part, found in pairs.items()}
 
 
 def link_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
@@ -189,12 +200,12 @@ def link_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
     return [(arm, first) for arm, first in _pairs(arms, "link") if arm.link != first.link]
 
 
-def _pairs(arms: Iterable[Arm], differing: Literal["environment", "link", "route"]) -> list[ArmPair]:
+def _pairs(arms: Iterable[Arm], differing: Literal[Version, "link", "route"]) -> list[ArmPair]:
     """Return each arm with the first one that is equal except for one field."""
     families: dict[Hashable, list[Arm]] = {}
     for arm in arms:
-        own = {"environment": arm.environment, "link": arm.link, "route": arm.route} | {differing: None}
-        families.setdefault((arm.strategy, arm.upstream, arm.workload, *own.values()), []).append(arm)
+        own = {part: getattr(arm, part) for part in (*VERSIONS, "link", "route") if part != differing}
+        families.setdefault((arm.strategy, arm.upstream, arm.shared_workload, *own.values()), []).append(arm)
     return [(arm, family[0]) for family in families.values() for arm in family[1:]]
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from clientlab.errors import FieldError
 from clientlab.judging.comparison import Change, Comparison, change_of, simultaneous
-from clientlab.judging.ranking import ArmPair, environment_pairs, fell_short, pair_ratio
+from clientlab.judging.ranking import ArmPair, fell_short, pair_ratio, version_pairs
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES, Figure, find
 from clientlab.results.plan import Arm, Plan
@@ -124,14 +124,15 @@ def _check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
 
 
 def check_changes(thresholds: Sequence[Threshold], plan: Plan) -> None:
-    """Raise FieldError for an unknown arm, and for a change that no two environments of the plan can show."""
+    """Raise FieldError for an unknown arm, and for a change that no two environments or servers can show."""
     _check_arms(thresholds, [arm.name for arm in plan.arms])
-    pairs = environment_pairs(plan.arms)
+    pairs = version_pairs(plan.arms)
     for one in thresholds:
         judged = [arm for arm, _ in pairs if one.change and one.applies_to(arm.name)]
         if one.change and not judged:
             where = "this run" if one.arm is None else f"arm {one.arm!r}"
-            raise _refusal(one.text, f"{where} has no earlier environment; name two `environments`, or write a limit")
+            advice = "name two with `environments` or `url`, or write a limit"
+            raise _refusal(one.text, f"{where} has no earlier environment or server; {advice}")
         _check_schedule(one, [arm.name for arm in judged if is_open(plan.workloads[arm.workload])])
 
 
@@ -202,18 +203,18 @@ def _judge_change(one: Threshold, run: Run, arm: str, change: Change, *, strict:
 
 
 def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:
-    """Judge each limit for each arm, and each change for the arms of all environments but the first.
+    """Judge each limit for each arm, and each change for the arms of all environments and servers but the first.
 
     A change has the interval that the report shows. Those of all limits together hold the truth in 95 of 100 cases.
     Raise FieldError if there is no interval.
     """
     names = [arm.name for arm in run.experiment.arms]
     limits = [(one, arm) for one in thresholds if not one.change for arm in names if one.applies_to(arm)]
-    changes = [(one, pair) for one in thresholds if one.change for pair in environment_pairs(run.experiment.arms)]
+    changes = [(one, pair) for one in thresholds if one.change for pair in version_pairs(run.experiment.arms)]
     level = CONFIDENCE if strict else simultaneous(len(limits))
     return [
         *(_judge_limit(run, one, arm, level, strict=strict) for one, arm in limits),
-        *(_judge_environment(run, one, pair, strict=strict) for one, pair in changes if one.applies_to(pair[0].name)),
+        *(_judge_pair(run, one, pair, strict=strict) for one, pair in changes if one.applies_to(pair[0].name)),
     ]
 
 
@@ -236,8 +237,8 @@ def _judge_limit(run: Run, one: Threshold, arm: str, confidence: float, *, stric
     return ThresholdResult(one, run.run, arm, outcome, found, lost, is_bound, interval, rounds)
 
 
-def _judge_environment(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> ThresholdResult:
-    """Judge how much a figure of an arm changed since the first environment, the second of the pair."""
+def _judge_pair(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> ThresholdResult:
+    """Judge how much a figure of an arm changed since the second of the pair, in the first environment or server."""
     trials, before = (run.trials_of(arm.name) for arm in pair)
     is_counted = one.figure.of_failed
     if not one.figure.values(before) or (not is_counted and any(map(fell_short, trials))):

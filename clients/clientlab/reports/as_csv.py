@@ -21,7 +21,7 @@ from clientlab.trial.server_counters import OF_LINK, ServerUse
 _LEFT_OUT = {
     "planned", "figures", "measured", "servers", "highest_rate", "shards", "verdict", "errors", "error_examples",
     "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time", "open_load", "link", "began",
-    "disturbance",
+    "disturbance", "paths", "first_byte_seconds",
 }  # fmt: skip
 """Fields of a trial and of its parts that are more than a single value, or that say nothing outside the trial."""
 
@@ -58,7 +58,8 @@ def _row(trial: result.Trial) -> dict[str, Any]:
         "errors_by_kind": json.dumps(figures.errors),
         "verdict": trial.bound,
     }
-    for kind, found in (("latency", figures.latency_seconds), ("overhead", figures.overhead_seconds)):
+    for kind in ("latency", "overhead", "first_byte"):
+        found = getattr(figures, f"{kind}_seconds")
         row |= _cells(f"{kind}_{{}}_seconds", found, quantiles)
         row[f"{kind}_at_least"] = json.dumps([] if found is None else found.at_least)
     row |= {

@@ -14,7 +14,7 @@ import numpy as np
 
 from clientlab import units
 from clientlab.judging.claims import knee_text
-from clientlab.judging.ranking import contrasts, environment_pairs, link_pairs, route_contrasts, shortfall
+from clientlab.judging.ranking import contrasts, link_pairs, route_contrasts, shortfall, version_contrasts
 from clientlab.reports import rows as tables
 from clientlab.reports.sections import ChartRow, Curve, RowChart, Sweep, SweepPoint
 from clientlab.results.document import ClaimResult, Run
@@ -91,17 +91,18 @@ def _charted_seconds(requests: int | None, *, open_load: bool) -> tuple[float, s
     """Return a factor for the seconds that arms are ranked by, and what a chart calls the product."""
     if open_load:
         return 1.0, _ranking_label(open_load=True)
-    return float(requests or 1000), f"time for {requests or 1000:,} requests"
+    count = requests or 1000
+    return float(count), "time for the request" if count == 1 else f"time for {count:,} requests"
 
 
 def comparisons(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
-    """Compare arms with those of another environment, link or route, and the arms of each load with the fastest.
+    """Compare arms with those of another environment, server, link or route, and arms of each load with the fastest.
 
     Arms on an axis are left out: the lines of their sweep compare them.
     """
     arms, colours = run.experiment.arms, colours_of(run)
     for title, pairs in (
-        ("Environments", contrasts(run, environment_pairs(arms))),
+        *((f"{part.capitalize()}s", found) for part, found in version_contrasts(run).items()),
         ("Links", contrasts(run, link_pairs(arms))),
         ("Routes", route_contrasts(run)),
     ):

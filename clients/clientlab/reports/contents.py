@@ -18,9 +18,8 @@ from clientlab.reports.rows import Report, figure_table
 from clientlab.reports.sections import Alerts, Charts, Command, DataTable, Facts, Lines, Part, Section, Tables, Verdicts
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import ranked_by
-from clientlab.results.surroundings import is_free_threaded
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE
-from clientlab.trial.result import Trial
+from clientlab.trial.result import MOST_PATHS, PathFigures, Trial
 
 SIGNS = {
     "supported": "✓", "contradicted": "✗", "inconclusive": "?",
@@ -46,8 +45,6 @@ _COSTS = "Medians of the rounds; a dot is one round. CPU time and memory include
 
 _MOST_GROUPS = 12
 """Charts show at most this many groups. The tables show all groups."""
-_MOST_PACKAGES = 8
-"""A line about an environment names at most this many packages. The page has all of them."""
 
 
 def claims(report: Report) -> Section:
@@ -133,6 +130,34 @@ def _shard_lines(run: Run) -> Iterator[str]:
             )
 
 
+def paths(report: Report) -> Section:
+    """Return a table for each replay, with a row for each of its most frequent paths and each arm."""
+    run, tables = report.run, list[DataTable]()
+    heads = ("path", "arm", "requests", "errors", "p50", "p99")
+    labels = {arm.name: arm.label or arm.name for arm in run.experiment.arms}
+    if len(set(labels.values())) < len(labels):
+        labels = {name: name for name in labels}
+    for workload in run.experiment.workloads:
+        found, totals = dict[str, dict[str, list[PathFigures]]](), Counter[str]()
+        for trial in run.trials:
+            for one in trial.figures.paths if (trial.status, trial.planned.workload) == ("done", workload) else ():
+                found.setdefault(one.path, {}).setdefault(labels[trial.planned.arm], []).append(one)
+                totals[one.path] += one.requests
+        rows = []
+        for path, _ in totals.most_common(MOST_PATHS):
+            for arm, rounds in sorted(found[path].items()):
+                counts = (sum(one.requests for one in rounds), sum(one.errors for one in rounds))
+                known = ([one.p50 for one in rounds], [one.p99 for one in rounds])
+                times = ([value for value in values if value is not None] for values in known)
+                shown = (units.time(median(values) if values else None) for values in times)
+                rows.append((path, arm, *(f"{count:,}" for count in counts), *shown))
+        title = workload if len(run.experiment.workloads) > 1 else ""
+        if rows:
+            tables.append(DataTable(heads, rows, title, keys=2))
+    note = f"The {MOST_PATHS} most frequent paths. Requests and errors are sums, p50 and p99 medians, over the rounds."
+    return Section("paths", "Paths", [Tables(tables), Lines([note] if tables else [], brief=False)])
+
+
 def failures(report: Report) -> Section:
     """Return errors by kind, and the failed trials with their reasons.
 
@@ -207,7 +232,7 @@ def surroundings(report: Report) -> Section:
         "Libraries": found.libraries,
         "What the libraries require": found.dependencies,
         "What is compiled into the libraries": found.compiled,
-        "Servers": found.programs,
+        "Servers": found.programs | (run.target.servers if run.target else {}),
     }
     for name, one in (found.environments or {}).items():
         lists[f"Environment {name}"] = {
@@ -219,30 +244,8 @@ def surroundings(report: Report) -> Section:
         }
     brief = [f"system: {found.system} {found.kernel}, {found.architecture}"]
     brief += [] if found.placement is None else [f"pinned: {found.placement}"]
-    brief += [f"environment {line}" for line in environment_lines(run)]
     facts = Facts([(title, list(of.items())) for title, of in lists.items() if of], brief=brief)
     return Section("surroundings", "Surroundings", [facts], folded=True)
-
-
-def environment_lines(run: Run) -> list[str]:
-    """Return a line for each environment: its name, Python, GIL, and the versions of the packages that differ."""
-    environments = run.surroundings.environments or {}
-    names = dict.fromkeys(name for one in environments.values() for name in sorted(one.packages))
-    differing = [name for name in names if len({one.packages.get(name) for one in environments.values()}) > 1]
-    more = [f"and {len(differing) - _MOST_PACKAGES} more"] if len(differing) > _MOST_PACKAGES else []
-    lines = []
-    for name, one in environments.items():
-        parts = [one.python]
-        if is_free_threaded(one.python_build):
-            parts.append("free-threading")
-            trials = [trial for trial in run.trials if trial.planned.environment == name]
-            gils = {trial.planned.arm: trial.measured.gil for trial in trials if trial.measured is not None}
-            locked = [arm for arm, gil in gils.items() if gil]  # a library may switch it on
-            where = f" in {', '.join(locked)}" if 0 < len(locked) < len(gils) else ""
-            parts += [f"GIL {'on' if locked else 'off'}{where}"] if gils else []
-        parts += [f"{package} {one.packages.get(package, units.UNKNOWN)}" for package in differing[:_MOST_PACKAGES]]
-        lines.append(f"{name}: {', '.join([*parts, *more])}")
-    return lines
 
 
 def reproduction(report: Report) -> Section:
@@ -265,6 +268,7 @@ SECTIONS: list[Callable[[Report], Section]] = [
     _with_charts(Section("times", "How long it takes", label="Time"), charts.times, charts.TIMES_NOTE),
     sweeps,
     figures,
+    paths,
     failures,
     cautions,
     _with_charts(Section("latency", "Latency"), charts.distributions, charts.LATENCY_NOTE),

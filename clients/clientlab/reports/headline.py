@@ -25,13 +25,16 @@ from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import BY_KEY, HIGHEST_RATE, cost_of
 from clientlab.results.plan import Plan
 from clientlab.results.store import RUN_FILE, Store
+from clientlab.results.surroundings import is_free_threaded
 from clientlab.statistics.decisions import EQUAL_SHARE, NOT_WORTH, decide
 from clientlab.statistics.ratios import FEWEST_ROUNDS
 from clientlab.trial.result import format_time
 
-_P99 = BY_KEY["p99"]
+_P99, _FIRST_RESPONSE = BY_KEY["p99"], BY_KEY["first_response"]
 _CLAIM_VERDICTS = ("supported", "contradicted", "inconclusive")
 _BOUND = ", a lower bound: it falls on failed requests"
+_MOST_PACKAGES = 8
+"""A line about an environment names at most this many packages. The page has all of them."""
 _MOST_HIGHLIGHTED = 3
 """Answers that stand out. Further ones are plain lines."""
 
@@ -42,17 +45,17 @@ Answer = list[str]
 def headline(report: Report) -> Section:
     """Return the question, a sentence for each question that the run answers, the thresholds, and the run's facts."""
     run = report.run
-    environments, groups = environment_answers(run), group_answers(report.groups)
+    versions, groups = version_answers(run), group_answers(report.groups)
     found = [
         *([[tally(run.claims)]] if run.claims else []),
-        *(environments or groups),
+        *(versions or groups),
         *_session_answers(run),
         *_contrast_answers("link", ranking.contrasts(run, ranking.link_pairs(run.experiment.arms)), run),
         *_contrast_answers("route", ranking.route_contrasts(run), run),
     ]
     sentences = [sentence for sentence, *_ in found]
     details = [*sentences[_MOST_HIGHLIGHTED:], *(line for _, *more in found for line in more)]
-    details += [" ".join(answer) for answer in groups] if environments else []
+    details += [" ".join(answer) for answer in groups] if versions else []
     failed = any(one.outcome == "failed" for one in report.judged)
     done, probes = sum(trial.status == "done" for trial in run.trials), len(run.probes)
     facts = (
@@ -70,10 +73,31 @@ def headline(report: Report) -> Section:
         Lines(details, brief=not run.claims),
         Lines([f"Cautions: {', '.join(doubts)}."] if doubts else [], alert=True),
         Lines(threshold_lines(report.judged), "Limits that did not hold" if failed else "Limits", alert=failed),
-        Lines([*(loads if len(loads) == 1 else []), " · ".join(facts)]),
+        Lines([*(loads if len(loads) == 1 else []), *environment_lines(run), " · ".join(facts)]),
     ]
     shown = sentences[:_MOST_HIGHLIGHTED]
     return Section("answer", run.experiment.question, parts, label="Answer", sentences=shown, brief=True)
+
+
+def environment_lines(run: Run) -> list[str]:
+    """Return a line for each environment: its name, Python, GIL, and the versions of the packages that differ."""
+    environments = run.surroundings.environments or {}
+    names = dict.fromkeys(name for one in environments.values() for name in sorted(one.packages))
+    differing = [name for name in names if len({one.packages.get(name) for one in environments.values()}) > 1]
+    more = [f"and {len(differing) - _MOST_PACKAGES} more"] if len(differing) > _MOST_PACKAGES else []
+    lines = []
+    for name, one in environments.items():
+        parts = [one.python]
+        if is_free_threaded(one.python_build):
+            parts.append("free-threading")
+            trials = [trial for trial in run.trials if trial.planned.environment == name]
+            gils = {trial.planned.arm: trial.measured.gil for trial in trials if trial.measured is not None}
+            locked = [arm for arm, gil in gils.items() if gil]  # a library may switch it on
+            where = f" in {', '.join(locked)}" if 0 < len(locked) < len(gils) else ""
+            parts += [f"GIL {'on' if locked else 'off'}{where}"] if gils else []
+        parts += [f"{package} {one.packages.get(package, units.UNKNOWN)}" for package in differing[:_MOST_PACKAGES]]
+        lines.append(f"{name}: {', '.join([*parts, *more])}")
+    return lines
 
 
 def reasons_for_doubt(run: Run) -> dict[str, list[tuple[str, str]]]:
@@ -102,6 +126,7 @@ def load_lines(plan: Plan) -> list[str]:
     lines = []
     for name, one in plan.workloads.items():
         parts = ["recorded requests" if one.replay else f"{one.method} {one.path}"]
+        parts += ["at their recorded times"] if one.replay_times else []
         parts += [] if one.delay is None else [f"delay {one.delay}"]
         if plan.find_max is not None:
             parts.append(f"at rates that the search for the highest with {plan.find_max} chooses")
@@ -109,7 +134,8 @@ def load_lines(plan: Plan) -> list[str]:
             parts.append(f"{units.rate(one.rate)} requests/s, {one.arrivals}")
         parts += [] if one.stages is None else [f"stages {one.stages}, {one.arrivals}"]
         parts += [] if one.duration is None else [f"for {units.time(one.duration)}"]
-        parts += [] if one.requests is None else [f"{one.requests:,} requests"]
+        if one.requests is not None:
+            parts.append("one request from a new interpreter" if one.cold else f"{one.requests:,} requests")
         lines.append(f"Each trial{'' if len(plan.workloads) == 1 else f' of {name}'}: {', '.join(parts)}.")
     return lines
 
@@ -184,6 +210,8 @@ def _leads(rows: Sequence[Row]) -> list[str]:
         lead, times = f"{best.name} was the fastest", "times as fast as"
         if best.figures[HIGHEST_RATE.key] is not None:
             lead, times = f"{best.name} held {best.text(HIGHEST_RATE)} requests/s", "times the rate of"
+        elif best.figures[_FIRST_RESPONSE.key] is not None:
+            lead = f"{best.name} had its first response {best.text(_FIRST_RESPONSE)} after the start of the interpreter"
         elif (rate := best.figures["throughput"]) is not None:
             lead = f"{best.name} made {units.rate(rate)} requests/s"
         lead += ", " if ends else ""
@@ -227,14 +255,14 @@ def _list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def environment_answers(run: Run) -> list[Answer]:
-    """Return an answer for each environment beside the first."""
-    pairs = ranking.environment_pairs(run.experiment.arms)
-    return _contrast_answers("environment", ranking.contrasts(run, pairs), run)
+def version_answers(run: Run) -> list[Answer]:
+    """Return an answer for each environment, and each server, beside the first."""
+    contrasts = ranking.version_contrasts(run)
+    return [answer for part, found in contrasts.items() for answer in _contrast_answers(part, found, run)]
 
 
 def _contrast_answers(part: str, found: Iterable[ranking.Contrast], run: Run) -> list[Answer]:
-    """Return an answer for each two environments, links or routes: of a single arm, or of all in one sentence."""
+    """Return an answer for each two environments, servers, links or routes: of one arm, or of all in one sentence."""
     families: dict[tuple[str, str], list[ranking.Contrast]] = {}
     for one in found:
         name, base = (str(getattr(arm, part) or "none") for arm in (one.arm, one.base))
@@ -244,7 +272,7 @@ def _contrast_answers(part: str, found: Iterable[ranking.Contrast], run: Run) ->
         pairs = [_pair_sentence(run, one) for one in family]
         if len(pairs) > 1:
             whole = _family_sentence(f"{part.capitalize()} {name} instead of {base}", family)
-            pairs = [whole, *(pairs if part == "environment" else [])]
+            pairs = [whole, *(pairs if part in ranking.VERSIONS else [])]
         answers.append(pairs)
     return answers
 
@@ -263,7 +291,7 @@ def _pair_sentence(run: Run, found: ranking.Contrast) -> str:
 
 
 def _family_sentence(change: str, family: Sequence[ranking.Contrast]) -> str:
-    """Return what a change of environment, link or route does to all its arms."""
+    """Return what a change of environment, server, link or route does to all its arms."""
     arms = [one.arm for one in family]
     names = [arm.label or arm.strategy for arm in arms]
     for part in ("upstream", "route", "link"):
@@ -298,7 +326,7 @@ def summarize_run(store: Store, name: str) -> dict[str, Any]:
     except LabError as error:
         nothing = dict.fromkeys(("experiment", "strategies", "when", "machine", "trials", "failed", "answer"))
         return {"run": name, **nothing, "status": "unreadable", "claims": {}, "reason": f"unreadable: {error}"}
-    answer = tally(run.claims) if run.claims else (environment_answers(run) or group_answers(groups_of(run)))[0][0]
+    answer = tally(run.claims) if run.claims else (version_answers(run) or group_answers(groups_of(run)))[0][0]
     verdicts = Counter[str](claim.verdict for claim in run.claims)
     return {
         "run": name,

@@ -27,7 +27,7 @@ WAITS = "*"
 _LARGE_BODY = 1 << 20
 _MOST_COLUMNS = 8
 """The most columns of a table's short form."""
-_THROUGHPUT = BY_KEY["throughput"]
+_THROUGHPUT, _FIRST_RESPONSE = BY_KEY["throughput"], BY_KEY["first_response"]
 _FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])
 """Figures that have ratios beside the one that ranks the arms."""
 
@@ -144,6 +144,11 @@ class Group:
         return any(row.figures[HIGHEST_RATE.key] is not None for row in self.rows)
 
     @property
+    def cold(self) -> bool:
+        """Whether trials began with the start of the interpreter."""
+        return any(row.figures[_FIRST_RESPONSE.key] is not None for row in self.rows)
+
+    @property
     def by_load(self) -> list[list[Row]]:
         """The rows of each load; arms are compared only within these."""
         loads = dict.fromkeys(row.load for row in self.rows)
@@ -238,6 +243,9 @@ def _figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None
         found[_THROUGHPUT.key] = 1 / level
     if found["received"]:
         found["received"] *= typical / level
+    for key in ("import", "first_response"):
+        if value := found[key]:
+            found[key] = value * level / typical
     if found["wall"] and not any(one.figures.tail_seconds or one.figures.errors for one in trials):
         found["wall"] *= level / typical
     return found
@@ -272,11 +280,15 @@ def figure_table(group: Group) -> DataTable:
     deciding = [_THROUGHPUT.key]
     if group.searched:
         deciding = [HIGHEST_RATE.key]
+    elif group.cold:
+        deciding = [_FIRST_RESPONSE.key, "import"]
     elif group.open_load:
         deciding = ["p99", "achieved_rate", *(["dropped"] if any(row.figures["dropped"] for row in rows) else [])]
+    deciding += ["first_byte_p50", "first_byte_p99"]
     short = ["ratio", *deciding, *(["c"] if group.mixed else []), "bottleneck"]
     short += ["errors"] if any(row.errors for row in rows) else []
-    short = list(dict.fromkeys([*short, "p99", "baseline", "received", "cpu", "p50"]))
+    short += ["baseline", "cpu"] if group.cold else ["p99", "baseline", "received", "cpu", "p50"]
+    short = list(dict.fromkeys(short))
     return DataTable(
         ("strategy" if all(row.name == row.planned.strategy for row in rows) else "arm", *heads),
         [(f"{row.name} !" if row.doubtful else row.name, *line) for row, *line in zip(rows, *cells, strict=True)],
@@ -291,6 +303,7 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
     """Yield key, heading and cells of each column except the arms' names."""
     rows, ranks_by = group.rows, ranked_by(open_load=group.open_load)
     ranks = HIGHEST_RATE if group.searched else ranks_by if group.open_load else _THROUGHPUT
+    ranks = _FIRST_RESPONSE if group.cold else ranks
     yield "c", "c", [str(row.planned.concurrency) for row in rows]
     for figure in FIGURES:
         if figure.column is not None and group.shows(figure):

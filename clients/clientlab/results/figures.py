@@ -81,7 +81,7 @@ class Figure:
     compared: bool = False  # `clientlab compare` always shows it
     claimable: bool = True  # a claim may compare it
     total: bool = False  # it grows with the number of requests
-    needs: Literal["elapsed", "delay"] | None = None  # the field of the workload without which it is unknown
+    needs: Literal["cold", "elapsed", "delay", "first_byte"] | None = None  # the field of the workload that records it
     of_failed: bool = False  # failed trials that sent all their requests count too, and rounds are averaged
     scheduled: bool = False  # the schedule of an open load decides it, so arms cannot be compared by it there
     before_send: bool = False  # it ends when a request is sent, so it never holds the wait for a connection
@@ -156,6 +156,13 @@ def _read_load(value_of: Callable[[OpenLoad], _Value]) -> Callable[[Trial], _Val
 
 def _read_usage(value_of: Callable[[Outcome], float | None]) -> Callable[[Trial], float | None]:
     return lambda trial: None if trial.measured is None else value_of(trial.measured)
+
+
+def _first_byte(key: str, label: str, heading: str, quantile: str) -> Figure:
+    shown = {"column": Column(heading, "known"), "metric": Metric("first_byte_seconds", quantile)}
+    fields = _quantile(lambda trial: trial.figures.first_byte_seconds, key, needs="first_byte", **shown)
+    description = f"{label} of the body, or to the end of a response without one"
+    return Figure(f"first_byte_{key}", f"first_byte_{key}_seconds", label, description, **fields)
 
 
 _sent = _read_load(lambda load: load.sent_seconds)
@@ -282,6 +289,8 @@ FIGURES: tuple[Figure, ...] = (
              compared=True),
     _latency("p999", "99.9th percentile of latency", "; needs at least 1,000 requests"),
     _latency("max", "longest latency"),
+    _first_byte("p50", "median time to the first byte", "first byte", "0.5"),
+    _first_byte("p99", "99th percentile of the time to the first byte", "p99 first byte", "0.99"),
     *OPEN_LOAD_FIGURES,
     Figure("overhead", "overhead_p50_seconds", "median overhead",
            "median of latency minus the requested delay and one round trip of the link",
@@ -294,6 +303,15 @@ FIGURES: tuple[Figure, ...] = (
     Figure("errors", "errors_share", "share of failed requests",
            "share of finished requests that failed; failed trials count, partial ones do not",
            "share", _failed_share, _FEWER, column=Column("errors"), compared=True, claimable=False, of_failed=True),
+    Figure("import", "import_seconds", "import time",
+           "`--cold`: time from the start of the interpreter until the libraries are imported",
+           "seconds", _read_usage(lambda used: used.import_seconds), _FASTER, column=Column("import", "known"),
+           metric=Metric("import_seconds"), needs="cold"),
+    Figure("first_response", "first_response_seconds", "time to the first response",
+           "`--cold`: time from the start of the interpreter to the first response, without imports of the lab",
+           "seconds", lambda trial: trial.figures.wall_seconds if trial.is_cold else None, _FASTER,
+           column=Column("first response", "known"),
+           metric=Metric("first_response_seconds"), needs="cold"),
     Figure("connections", "connections_opened", "connections opened", "connections that the client opened",
            "count", _read_usage(lambda used: used.connections_opened), _FEWER, column=Column("conns"),
            metric=Metric("connections_opened"), cost=True, compared=True),

@@ -33,6 +33,7 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
     places = np.zeros(256, np.uint8)  # from the code in a record to the index of its kind
     places[list(found.kinds)] = np.arange(1, len(kinds))
     unavoidable = seconds(unavoidable_of(workload, trial.planned.link))
+    none = np.broadcast_to(np.float32(np.nan), count)
     columns = {
         # A column of equal values takes no memory, and next to no space once it is compressed.
         "trial": np.broadcast_to(np.int32(trial.planned.order), count),  # `order` in the run document
@@ -46,7 +47,8 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
         "bytes": records["bytes"],  # of the response's body
         "delay_seconds": seconds(delay_of(workload)),  # asked of the upstream; NaN without a delay
         "overhead_seconds": records["seconds"] - unavoidable,  # NaN without a delay or a link
-        "elapsed_seconds": records["elapsed"] if workload.elapsed else np.broadcast_to(np.float32(np.nan), count),
+        "elapsed_seconds": records["elapsed"] if workload.elapsed else none,
+        "first_byte_seconds": records["seconds"] - records["elapsed"] if workload.first_byte else none,
     }
     archive = folder / FOLDER / f"trial-{trial.planned.order:04d}.npz"
     archive.parent.mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ from pydantic import PositiveFloat as Positive
 
 from clientlab.results.conditions import Conditions
 from clientlab.results.figures import of_claim
-from clientlab.settings import MOST_OF_SERVER, write_setting
+from clientlab.settings import MOST_WORKERS, write_setting
 from clientlab.text import mask_headers, mask_text
 from clientlab.trial.result import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.validation import DocumentPart
@@ -25,6 +25,14 @@ Texts = dict[str, str]
 
 _MOST_ARMS = 1_000
 """The most in one run, whose report compares every two arms of a group. The largest bundled experiment has 344."""
+
+VERSION_NAME = r"^[A-Za-z0-9][\w.-]{0,31}$"
+"""What the names of environments and of the user's own servers look like."""
+
+VersionName = Annotated[str, Field(pattern=VERSION_NAME)]
+
+OWN_UPSTREAM = "own"
+"""The upstream of all arms on the user's named servers: arms with one upstream are compared with each other."""
 
 
 def _check_figure(name: str) -> str:
@@ -44,7 +52,10 @@ def parse_share(text: str) -> float:
 
 
 class Arm(DocumentPart):
-    """One strategy in one environment, on one upstream, route and link, doing one workload: what a run compares."""
+    """One strategy in one environment, on one upstream, route and link, doing one workload: what a run compares.
+
+    Each of the user's named servers has its own arms.
+    """
 
     name: str  # unique in the run
     label: str | None = None  # name among the arms of its group; the strategy if missing
@@ -57,7 +68,18 @@ class Arm(DocumentPart):
     sweep: str | None = None  # common name of the arms of one sweep
     control: bool = False  # added by the lab, to show the effect of what the source did not control
     environment: str | None = None  # where its trials run; None: in the lab's own Python
+    server: str | None = None  # name of the user's own server; None: it has no name, or is one of the lab's
     link: Link | None = None  # between client and route
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """The upstream, or the named server, and the route: what testbeds call by these names."""
+        return self.server or self.upstream, self.route
+
+    @property
+    def shared_workload(self) -> str:
+        """The name of its workload, without the name of the server if each server has a workload of its own."""
+        return self.workload.removesuffix(f" at {self.server}")
 
 
 class EnvironmentSpec(DocumentPart):
@@ -87,8 +109,14 @@ class Target(DocumentPart):
     """The servers of a run: processes of the lab (local), running containers (compose), the user's own (external)."""
 
     testbed: Literal["local", "compose", "external"]
-    url: str | None = None  # of the external server
-    ca_file: str | None = None  # path of the CA to trust for the external server; None: the CAs of each library
+    url: str | None = None  # of an external server without a name
+    servers: Texts = {}  # name → URL of external servers
+    ca_file: str | None = None  # path of the CA to trust for external servers; None: the CAs of each library
+
+    @property
+    def urls(self) -> Texts:
+        """The URLs of external servers by name; the name of a single one may be empty."""
+        return self.servers if self.url is None else {"": self.url}
 
 
 class ClaimParts(DocumentPart):
@@ -138,8 +166,8 @@ class ExperimentParts(RunSettings):
     source: Source | None = None
     uncontrolled: Names = []  # what the source did not control, or the experiment leaves out
     baseline: str | None = None  # the arm that the others are compared with
-    workers: dict[str, Annotated[int, Field(ge=1, le=MOST_OF_SERVER["workers"])]] = {}  # of upstreams, as in the source
-    environments: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]{0,31}$")], EnvironmentSpec] = {}
+    workers: dict[str, Annotated[int, Field(ge=1, le=MOST_WORKERS)]] = {}  # of upstreams, as in the source
+    environments: dict[VersionName, EnvironmentSpec] = {}
     shortened: Names = []  # what the quick form changed
 
 

@@ -68,8 +68,8 @@ def plan_turn(
     turn = [first]
     if by_turns and count_slices(plan, first) > 1:
         others = [arms[name] for other_number, name in due if other_number == number]
-        same = (first.workload, first.upstream, first.link)
-        compared = [arm for arm in others if (arm.workload, arm.upstream, arm.link) == same]
+        same = (first.shared_workload, first.upstream, first.link)
+        compared = [arm for arm in others if (arm.shared_workload, arm.upstream, arm.link) == same]
         turn = [arm for arm in compared if count_slices(plan, arm) > 1]
         in_flight = accumulate(_count_in_flight(arm, plan.workloads[arm.workload]) for arm in turn)
         # Each trial keeps its connections open.

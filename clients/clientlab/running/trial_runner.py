@@ -22,7 +22,7 @@ from clientlab.results.plan import Plan
 from clientlab.running.execute import Progressed, TrialInterrupted
 from clientlab.running.testbed import Testbed
 from clientlab.running.trial_watch import TrialWatch, compute_deadline
-from clientlab.settings import UPSTREAMS
+from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.trial.context import OUTPUT_FILES, TrialContext
 from clientlab.trial.finish import Begun, finish_trial
 from clientlab.trial.measurement import measure, measure_by_steps, nothing, take_steps
@@ -114,7 +114,7 @@ class TrialRunner:
         if own_folder.exists():  # of a trial that was killed with the lab: its records would count as this one's
             shutil.rmtree(own_folder)
         testbed = self.testbed if planned.link is None else self.links[planned.link]
-        target = planned.upstream, planned.route
+        target = planned.target
         watch = TrialWatch(testbed, planned, workload, progressed)
         readings: list[ServerCounters] = []  # before and after each slice
 
@@ -131,11 +131,11 @@ class TrialRunner:
             readings.append(testbed.reading(*target))
 
         try:
-            testbed.serve(planned.upstream)
+            testbed.serve(target[0])
             context = TrialContext(
                 strategies.find(planned.strategy), workload, testbed.base_url(*target), str(own_folder),
                 testbed.address(*target), testbed.ca_file(*target), slices=planned.slices,
-                rest=_OWN_REST if planned.upstream in UPSTREAMS else _REST,
+                rest=_find_rest(planned.upstream),
             )  # fmt: skip
             measurement = yield from measure_by_steps(
                 context,
@@ -191,8 +191,8 @@ def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Inter
             plan.workloads[arm.workload], delay=None, requests=1, duration=None, rate=None, stages=None,
             arrivals="uniform", max_late=None, concurrency=1, shards=1, connections="cold", warmup=1,
         )  # fmt: skip
-        testbed.serve(arm.upstream)
-        target = arm.upstream, arm.route
+        target = arm.target
+        testbed.serve(target[0])
         with tempfile.TemporaryDirectory() as folder:
             context = TrialContext(
                 strategies.find(client), workload, testbed.base_url(*target), str(Path(folder) / "trial"),
@@ -207,6 +207,16 @@ def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Inter
                 advice = "; what asyncio keeps belongs to one event loop, which a class opens and closes"
                 shown = f"{raised}{advice if 'loop' in raised else ''}"
                 raise LabError(f"strategy {arm.strategy!r}: its first request raised {shown}")
+
+
+def _find_rest(upstream: str) -> float:
+    """Return the seconds for which the upstream, and a proxy before it, surely keep idle connections."""
+    if upstream in UPSTREAMS:
+        return _OWN_REST
+    if "?" not in upstream:
+        return _REST
+    own = find_upstream(upstream)
+    return min(_REST, 0.75 * min(own.keep_alive or _OWN_REST, own.proxy_idle))
 
 
 def _begin(planned: PlannedTrial, workload: Workload) -> Begun:

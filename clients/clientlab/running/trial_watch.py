@@ -44,7 +44,7 @@ class TrialWatch:
     """Watches the servers of a running trial, so that it does not wait for the timeout of each request."""
 
     def __init__(self, testbed: Testbed, planned: PlannedTrial, workload: Workload, progressed: Progressed) -> None:
-        self._testbed, self._target = testbed, (planned.upstream, planned.route, workload)
+        self._testbed, self._target = testbed, (*planned.target, workload)
         self._progressed = progressed
         self._looked, self._asked = time.monotonic(), -math.inf
         self._trouble: str | None = None

@@ -1,4 +1,4 @@
-"""Testbeds: local processes, the Compose stack, or the user's own server. A trial runs against one of them."""
+"""Testbeds: local processes, the Compose stack, or the user's own servers. A trial runs against one of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clientlab.results.plan import Plan, Target
 from clientlab.running.schedule import find_most_in_flight
 from clientlab.running.testbed import Testbed, place_here
 from clientlab.testbeds.compose import check_link, check_plain
-from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.external import ExternalServers
 from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed, check_upstreams
 from clientlab.testbeds.servers import choose_workers
@@ -23,24 +23,30 @@ from clientlab.workload.values import Link
 
 @dataclass(frozen=True)
 class Servers:
-    """The servers that a run measures. `external`: the user's own server; None for the lab's own upstreams."""
+    """The servers that a run measures. `external`: the user's own servers; None for the lab's own upstreams."""
 
     target: Target
-    external: ExternalTarget | None
+    external: ExternalServers | None
 
     @classmethod
     def of(cls, target: Target, permits_public: Callable[[Sequence[str]], bool]) -> Servers:
         """Return the servers of a target. `permits_public`: as for `ExternalTarget`. Raise FieldError."""
-        external = None if target.url is None else ExternalTarget(target.url, target.ca_file, permits_public)
+        external = ExternalServers(target.urls, target.ca_file, permits_public) if target.urls else None
         return cls(target, external)
 
     def check(self, plan: Plan) -> None:
         """Raise LabError if the plan cannot be measured on them."""
         if self.external is not None:
-            if plan.links:
-                self.external.check_link()
-            for workload in {arm.group: plan.workloads[arm.workload] for arm in plan.arms}.values():
-                self.external.probe(workload)
+            for server in self.external.values() if plan.links else ():
+                server.check_link()
+            workloads = {(arm.target[0], arm.group): plan.workloads[arm.workload] for arm in plan.arms}
+            for (name, _), workload in workloads.items():
+                try:
+                    self.external[name].probe(workload)
+                except FieldError as error:
+                    if name in self.target.servers:
+                        raise error.within("servers", name) from error
+                    raise
             return
         check_upstreams({(arm.upstream, arm.route) for arm in plan.arms})
         if self.target.testbed == "compose":
@@ -60,7 +66,7 @@ class Servers:
         self, plan: Plan, placement: Placement | None, logs: Path, stack: contextlib.ExitStack
     ) -> tuple[Testbed, Mapping[Link, Testbed], dict[str, str]]:
         """Return the testbed, the testbed behind each link, and how the servers are served. `stack` stops them."""
-        testbed: LocalTestbed | ExternalTarget
+        testbed: LocalTestbed | ExternalServers
         cpus = placement.upstream if placement else ()
         if self.external is not None:
             testbed, programs = self.external, dict[str, str]()

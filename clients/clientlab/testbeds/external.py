@@ -6,20 +6,21 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections import UserDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.http_client import HttpClient
-from clientlab.errors import FieldError, ServerLost
+from clientlab.errors import FieldError, ServerLost, status_kind
 from clientlab.testbeds.servers import LOOPBACK
 from clientlab.text import mask_text
 from clientlab.trial.context import PeerAddress
 from clientlab.trial.server_counters import ServerCounters
 from clientlab.workload.requests import requests_of
-from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
+from clientlab.workload.workload import Request, Workload
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -52,12 +53,14 @@ class ExternalTarget:
         try:
             status = self._send(request, workload.timeout, len)
         except Exception as error:
-            reason = f"no response to {workload.method} ({str(error) or type(error).__name__})"
+            reason = f"no response to {request.method} ({str(error) or type(error).__name__})"
             hint = "name the CA's PEM file with `ca_file`" if isinstance(error, ssl.SSLError) else "correct the URL"
             raise FieldError(["url"], f"{reason}; {hint}", value=request.url) from error
-        if status >= 400:
+        # Single requests of a recording may have failed when it was made.
+        if workload.replay is None and status_kind(status, workload.expect) is not None:
             message = f"status {status} for {workload.method}, so every request would be an error"
-            raise FieldError(["url"], f"{message}; correct the path, the method or the headers", value=request.url)
+            advice = "correct the path, the method or the headers, or name the statuses of successes with `expect`"
+            raise FieldError(["url"], f"{message}; {advice}", value=request.url)
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - there is only one
         """Return why a request of the workload gets no response; None if it gets one, with any status.
@@ -72,18 +75,16 @@ class ExternalTarget:
 
         try:
             with contextlib.suppress(_Answered):
-                self._send(request, workload.timeout, stop_reading, chunk_size=1)
+                self._send(request, workload.timeout, stop_reading)
         except Exception as error:  # noqa: BLE001 - whatever its kind, there was no response
             reason = str(error) or type(error).__name__
             return f"{self.name} does not answer a plain {request.method} within {workload.timeout:g} s ({reason})"
         self._unanswered = None
         return None
 
-    def _send(
-        self, request: Request, timeout: float, sink: Callable[[bytes], object], chunk_size: int = DEFAULT_CHUNK_SIZE
-    ) -> int:
-        """Send a request on a new connection and return its status. `sink` gets the body in chunks, and may raise."""
-        client = HttpClient(Budget(1, timeout, self._ca_file, chunk_size), lambda: None)
+    def _send(self, request: Request, timeout: float, sink: Callable[[bytes], object]) -> int:
+        """Send a request on a new connection and return its status. `sink` gets the body as it comes, and may raise."""
+        client = HttpClient(Budget(1, timeout, self._ca_file, chunk_size=None), lambda: None)
         client.open()
         try:
             return client.stream(request, sink)
@@ -115,6 +116,11 @@ class ExternalTarget:
             return f"http://{LOOPBACK}:{port}", PeerAddress(port)
         return f"https://{self._host}:{port}", PeerAddress(port, tuple(one for one in self._peers if one != LOOPBACK))
 
+    def fit(self, workload: Workload, *, linked: bool) -> Workload:
+        """Return the workload with the path of the URL, if it has one, and with the server's name if links are used."""
+        fitted = workload if self.path == "/" else replace(workload, path=self.path)
+        return self.named_in(fitted) if linked else fitted
+
     def named_in(self, workload: Workload) -> Workload:
         """Return the workload with the server's name in the header Host, unless it has one, for use behind a link."""
         named = any(name.lower() == "host" for name in workload.headers)
@@ -134,6 +140,56 @@ class ExternalTarget:
 
     def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
         return ServerCounters()
+
+
+class ExternalServers(UserDict[str, ExternalTarget]):
+    """The user's own servers as one testbed, whose upstreams have the servers' names.
+
+    A server without a name in `urls` gets its host and port as its name. `ca_file` is for those with https. Otherwise
+    like `ExternalTarget`.
+    """
+
+    def __init__(
+        self, urls: Mapping[str, str], ca_file: str | None, permits_public: Callable[[Sequence[str]], bool]
+    ) -> None:
+        super().__init__()
+        secure = [url for url in urls.values() if url.lower().startswith("https:")] or urls.values()
+        for name, url in urls.items():
+            try:
+                server = ExternalTarget(url, ca_file if url in secure else None, permits_public)
+            except FieldError as error:
+                raise error.within(*(["servers", name] if name else [])) from error
+            self[name or server.name] = server
+
+    def serve(self, upstream: str) -> None:
+        self[upstream].serve(upstream)
+
+    def base_url(self, upstream: str, route: str) -> str:
+        return self[upstream].base_url(upstream, route)
+
+    def address(self, upstream: str, route: str) -> PeerAddress:
+        return self[upstream].address(upstream, route)
+
+    def targets(self) -> list[tuple[str, int]]:
+        """Return the targets of all servers."""
+        return [target for server in self.values() for target in server.targets()]
+
+    def behind_link(
+        self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]
+    ) -> tuple[str, PeerAddress]:
+        return self[upstream].behind_link(upstream, route, port_of)
+
+    def ca_file(self, upstream: str, route: str) -> str | None:
+        return self[upstream].ca_file(upstream, route)
+
+    def check(self) -> None:
+        """Do nothing: the lab did not start the servers' processes."""
+
+    def reading(self, upstream: str, route: str) -> ServerCounters:
+        return self[upstream].reading(upstream, route)
+
+    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
+        return self[upstream].trouble(upstream, route, workload)
 
 
 def split_url(url: str) -> SplitResult:

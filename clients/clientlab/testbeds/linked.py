@@ -16,7 +16,7 @@ from typing import Self
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.link.relay import HostPort
-from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.external import ExternalServers, ExternalTarget
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import LOOPBACK, check_process
 from clientlab.trial import usage
@@ -125,7 +125,7 @@ class LinkProcess:
 class LinkedTestbed:
     """A testbed seen through a link that has been started."""
 
-    testbed: LocalTestbed | ExternalTarget
+    testbed: LocalTestbed | ExternalTarget | ExternalServers
     process: LinkProcess
 
     def serve(self, upstream: str) -> None:

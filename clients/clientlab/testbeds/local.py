@@ -41,8 +41,9 @@ class LocalTestbed:
     """A context manager that starts upstreams and proxy, and stops them. Raise LabError if one does not start.
 
     A plain upstream runs all the time. Those with settings run one at a time, because they would use CPU time; all of
-    a framework share a port, so that the proxy finds them. `ports`: flask, aiohttp, proxy_flask, proxy_aiohttp,
-    proxy_flask_tls, proxy_aiohttp_tls and proxy_metrics; any free port for those that are missing or 0.
+    a framework share a port, so that the proxy finds them. The proxy is restarted if the next upstream needs other
+    times. `ports`: flask, aiohttp, proxy_flask, proxy_aiohttp, proxy_flask_tls, proxy_aiohttp_tls and proxy_metrics;
+    any free port for those that are missing or 0.
     """
 
     def __init__(  # noqa: PLR0913 - what is started, and where
@@ -63,6 +64,7 @@ class LocalTestbed:
         self._listeners: dict[tuple[str, bool], socket.socket] = {}  # (framework, with settings) → bound socket
         self._sites: dict[tuple[str, str], Endpoint] = {}
         self._proxy_settings: dict[str, str]
+        self._proxy_times = next(iter(self._upstreams.values())).proxy_times
         self._proxy_metrics: Endpoint
         self._keys: Path
 
@@ -97,7 +99,9 @@ class LocalTestbed:
     def serve(self, upstream: str) -> None:
         """Start an upstream unless it is running, and restart each server that has ended or does not answer.
 
-        Raise IncompleteRun if a server does not start.
+        Also restart the proxy if it runs with other times than this upstream needs. It keeps its ports and its CA, and
+        its counters begin anew; nobody compares readings across this call. Raise IncompleteRun if a server does not
+        start.
         """
         for name, server in list(self._servers.items()):
             if server.is_lost(timeout=2.0):
@@ -107,6 +111,11 @@ class LocalTestbed:
             for name in [name for name, one in self._upstreams.items() if one.special and name in self._servers]:
                 self._servers.pop(name).stop()
             self._start_and_wait(upstream)
+        times = self._upstreams[upstream].proxy_times
+        if self._proxied and times != self._proxy_times:
+            self._servers[_PROXY].stop()
+            self._proxy_times = times
+            self._start_and_wait(_PROXY)
 
     def base_url(self, upstream: str, route: str) -> str:
         return self.endpoint(upstream, route).url
@@ -180,7 +189,7 @@ class LocalTestbed:
             packed = Path(__file__).parents[1] / "Caddyfile"  # in a wheel; otherwise, this is a clone
             caddyfile = packed if packed.exists() else Path(__file__).parents[3] / "proxy" / "Caddyfile"
             command = [caddy(), "run", "--adapter", "caddyfile", "--config", str(caddyfile)]
-            log, environment = self._logs / "proxy.log", {**os.environ, **self._proxy_settings}
+            log, environment = self._logs / "proxy.log", {**os.environ, **self._proxy_settings, **self._proxy_times}
             process = child_processes.start(command, log, environment, cpus=self._placement.proxy)
             # Caddy makes its certificates while its plain sites already answer.
             found = Server(_PROXY, self._proxy_metrics, process, log, sites=tuple(self._sites.values()))
@@ -210,13 +219,19 @@ class LocalTestbed:
 
 
 def check_upstreams(ways: Collection[tuple[str, str]]) -> None:
-    """Check pairs of an upstream and a route. Raise LabError if the proxy would need two upstreams of a framework."""
-    names = {name for name, _ in ways}
+    """Check pairs of an upstream and a route.
+
+    Raise LabError if the proxy would need two upstreams of a framework, or if its settings would change nothing.
+    """
+    names, proxied = {name for name, _ in ways}, {name for name, route in ways if route != "direct"}
     for name, route in sorted(ways):
         upstream = find_upstream(name)
         if upstream.special and upstream.framework in names and route != "direct":
             message = "the proxy leads to one of them at a time; give them a run each, or the route direct"
             raise LabError(f"upstreams {upstream.framework!r} and {name!r}: {message}")
+        if upstream.changes_proxy and name not in proxied:
+            message = "its settings of the proxy change nothing on the route direct; add the route proxy"
+            raise LabError(f"upstream {name!r}: {message}")
 
 
 def caddy() -> str:

@@ -20,7 +20,7 @@ from prometheus_client.samples import Sample
 
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
-from clientlab.settings import Upstream
+from clientlab.settings import Upstream, write_setting
 from clientlab.trial.process_handle import OWN
 from clientlab.trial.server_counters import ServerUse
 
@@ -81,6 +81,7 @@ def read_upstream(endpoint: Endpoint) -> ServerUse:
         found = {int(one.labels["worker"]): one.value for one in samples if one.name == f"mockupstream_{name}"}
         return [found[number] for number in sorted(found)] or None
 
+    workers = by_worker("worker_cpu_seconds_total")
     return ServerUse(
         cpu_seconds=total("cpu_seconds_total"),
         requests=int(total("requests_total")),
@@ -91,11 +92,11 @@ def read_upstream(endpoint: Endpoint) -> ServerUse:
         in_flight=int(total("requests_in_flight")),
         connections=int(total("connections_accepted_total")),
         held_seconds=total("hold_seconds_sum"),
-        processes=int(total("workers")),
+        processes=len(workers or ()),  # with those that gunicorn replaces just now
         slots=int(total("request_slots")) or None,
         cores=total("cores") or None,
         cpu_step_seconds=0.0,
-        worker_cpu_seconds=by_worker("worker_cpu_seconds_total"),
+        worker_cpu_seconds=workers,
         worker_held_seconds=by_worker("worker_hold_seconds_total"),
     )
 
@@ -212,6 +213,18 @@ class WorkerCounts:
         return upstream.threads or -(-self.flask * self.threads // self.processes(upstream))
 
     def describe(self, upstream: Upstream) -> str:
+        """Return how an upstream is served, for the run's surroundings."""
+        idle, keep_alive = upstream.proxy_idle, upstream.proxy_keep_alive
+        parts = {
+            self._describe_server(upstream): True,
+            f"idle connections kept for {upstream.keep_alive} s": upstream.keep_alive,
+            f"a worker replaced after {upstream.max_requests} requests": upstream.max_requests,
+            "any path": upstream.any_path,
+            f"proxy keeps idle connections for {idle} s, to the upstream for {keep_alive} s": upstream.changes_proxy,
+        }
+        return ", ".join(part for part, is_set in parts.items() if is_set)
+
+    def _describe_server(self, upstream: Upstream) -> str:
         count = self.processes(upstream)
         if upstream.framework == "aiohttp":
             development = "aiohttp's run_app, 1 process, asyncio"
@@ -252,6 +265,9 @@ def start_upstream(
     }
     if upstream.framework == "flask":  # aiohttp needs no threads
         environment["MOCKUPSTREAM_THREADS"] = str(workers.threads_each(upstream))
+    for name in ("keep_alive", "max_requests", "any_path"):
+        if value := getattr(upstream, name):
+            environment[f"MOCKUPSTREAM_{name.upper()}"] = write_setting(value)
     command = OWN.command("mockupstream.gunicorn_server", "-c", "python:mockupstream.gunicorn_config")
     if upstream.development:
         listener.listen(socket.SOMAXCONN)  # werkzeug needs a socket that is listening

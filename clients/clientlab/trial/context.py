@@ -75,6 +75,7 @@ class Done:
     gil: bool
     peak_rss_bytes: int
     slices: tuple[tuple[float, float], ...] = ()  # when each slice began, on that clock, and its wall seconds
+    import_seconds: float = 0.0  # of a cold trial: from the start of the interpreter until the libraries were imported
 
 
 @dataclass(frozen=True)

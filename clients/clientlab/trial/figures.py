@@ -20,9 +20,19 @@ import numpy.typing as npt
 from clientlab.errors import DROPPED
 from clientlab.statistics.histogram import FEWEST_REQUESTS, QUANTILES, SLICES, Floats, make_histogram, rank_of
 from clientlab.text import mask_text
-from clientlab.trial.result import Histogram, LoadSlice, OpenLoad, Quantiles, RequestFigures, Slice
+from clientlab.trial.result import (
+    MOST_PATHS,
+    Histogram,
+    LoadSlice,
+    OpenLoad,
+    PathFigures,
+    Quantiles,
+    RequestFigures,
+    Slice,
+)
 from clientlab.trial.samples import Flags, Records, Samples
 from clientlab.workload.load import arrivals_of
+from clientlab.workload.recordings import choose_places, read_recorded_requests
 from clientlab.workload.workload import Workload, delay_of
 
 _TIMER = 0.9  # share of its delay after which a request may end: the clocks of client and server differ a little
@@ -88,6 +98,7 @@ class TrialRequests:
             "error_examples": {kind: mask_text(text) for kind, text in self.samples.examples.items()},
             "latency_seconds": compute_quantiles(answered, failed),
             "elapsed_seconds_sum": elapsed,
+            "first_byte_seconds": self._compute_first_byte(),
             "bytes_received": self.received_bytes,
             "histogram": Histogram(encoded=make_histogram(answered).encode().decode()),
             "failed_histogram": Histogram(encoded=make_histogram(failed).encode().decode()) if len(failed) else None,
@@ -95,11 +106,37 @@ class TrialRequests:
         }
         return RequestFigures(**found | others)
 
+    def _compute_first_byte(self) -> Quantiles | None:
+        """Return the quantiles of the times to the first byte, which start like latencies; None if not recorded."""
+        if not self._workload.first_byte:
+            return None
+        good, seconds = self.timed["error"] == 0, self.timed["seconds"] - self.timed["elapsed"]
+        return compute_quantiles(seconds[good], seconds[~good])
+
     def compute_overhead(self, unavoidable: Callable[[int], float]) -> Quantiles | None:
         """Return the quantiles of the times minus the seconds that no client can save."""
         good = self.sent.records["error"] == 0
         overhead = self.sent.records["seconds"] - evaluate(unavoidable, self.sent.numbers)
         return compute_quantiles(overhead[good], overhead[~good])
+
+    def compute_paths(self) -> list[PathFigures]:
+        """Return the figures of the most frequent paths of recorded requests, without queries."""
+        if self._workload.replay is None:
+            return []
+        recorded = read_recorded_requests(self._workload)
+        paths = [one.url.partition("?")[0] for one in recorded.requests]
+        names = {path: index for index, path in enumerate(dict.fromkeys(paths))}
+        place_of, numbers = choose_places(self._workload, recorded), self.samples.numbers.tolist()
+        sent = np.fromiter((names[paths[place_of(number)]] for number in numbers), np.int64, len(numbers))
+        counts, found = np.bincount(sent, minlength=len(names)).tolist(), list[PathFigures]()
+        for path, index in sorted(names.items(), key=lambda item: -counts[item[1]])[:MOST_PATHS]:
+            if not counts[index]:
+                break
+            answered, failed = split_by_success(self.timed[sent == index])
+            times = compute_quantiles(answered, failed)
+            known = {} if times is None else {name: getattr(times, name) for name in {"p50", "p99"} - {*times.at_least}}
+            found.append(PathFigures(path=mask_text(path), requests=counts[index], errors=len(failed), **known))
+        return found
 
     def compute_load(
         self, began: float, wall: float, unavoidable: Callable[[int], float] | None = None

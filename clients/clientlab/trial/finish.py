@@ -15,7 +15,7 @@ from clientlab.text import mask_text
 from clientlab.trial.bottleneck import find_bottleneck, judge_schedule
 from clientlab.trial.figures import TrialRequests, compute_quantiles, split_by_success
 from clientlab.trial.measurement import Measurement
-from clientlab.trial.received import find_difference, find_impossible_times
+from clientlab.trial.received import find_difference, find_impossible_times, leave_out_uncounted
 from clientlab.trial.result import Outcome, Placement, PlannedTrial, RequestFigures, Shard, Trial, Verdict
 from clientlab.trial.samples import Samples
 from clientlab.trial.server_counters import ServerCounters
@@ -90,6 +90,7 @@ def finish_trial(
         open_load=load,
         overhead_seconds=None if waited or unavoidable is None else requests.compute_overhead(unavoidable),
         waits_for_connection=waited,
+        paths=requests.compute_paths(),
         # A tool does not report when each request began.
         **({} if tool is None else {"driver": client.program, "kept_alive": tool.kept_alive, "over_time": []}),
     )
@@ -115,7 +116,8 @@ def complete_outcome(outcome: Outcome, planned: PlannedTrial, servers: ServerCou
         changes |= {"connections_opened": None, "connections_reopened": None}
     expected = [servers.upstream, *[servers.proxy] * (planned.route != "direct"), *[servers.link] * bool(planned.link)]
     found = outcome.disturbance
-    if found is not None and found.machine_cpu_seconds is not None and None not in expected:
+    is_cold = outcome.import_seconds is not None  # its CPU time begins earlier than that of the machine
+    if found is not None and found.machine_cpu_seconds is not None and None not in expected and not is_cold:
         others = max(0.0, found.machine_cpu_seconds - (outcome.cpu_seconds + servers.cpu_seconds))
         changes["disturbance"] = found.model_copy(update={"others_cpu_seconds": others})
     return outcome.model_copy(update=changes)
@@ -156,12 +158,15 @@ def _find_failure(
     if not finished:
         return "no request was finished"
     upstream = servers.upstream
-    refuted = None if upstream is None else find_difference(requests.sent, begun.planned, begun.workload, upstream)
-    if refuted := refuted or find_impossible_times(requests.sent, begun.workload):
+    counted = requests.sent if upstream is None else leave_out_uncounted(requests.sent, begun.workload)
+    refuted = None if upstream is None else find_difference(counted, begun.planned, begun.workload, upstream)
+    if refuted := refuted or find_impossible_times(counted, begun.workload):
         return refuted
-    if upstream is not None and upstream.requests is not None and upstream.requests < _SENT * succeeded:
+    records = counted.records
+    answered = int(((records["error"] == 0) & (records["status"] < 500)).sum())  # an expected 5xx may be the proxy's
+    if upstream is not None and upstream.requests is not None and upstream.requests < _SENT * answered:
         return (
-            f"the client reports {succeeded:,} answered requests, and the upstream got {upstream.requests:,}: "
+            f"the client reports {answered:,} answered requests, and the upstream got {upstream.requests:,}: "
             "send one with each call, and keep no answers"
         )
     if succeeded:

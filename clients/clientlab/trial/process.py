@@ -1,7 +1,8 @@
 """The measured process: does one workload once with one strategy, and nothing else.
 
-Started as ``python -m clientlab.trial.process CONTEXT FD SHARD``. It reads the trial's context from the file descriptor
-CONTEXT, does that shard of it, counted from 0, and writes events to the descriptor FD, one line of JSON each:
+Started as ``python -m clientlab.trial.process CONTEXT FD SHARD``, or by `cold_start`. It reads the trial's context from
+the file descriptor CONTEXT, does that shard of it, counted from 0, and writes events to the descriptor FD, one line of
+JSON each:
 
     ready    warmed up. Waits for a line on standard input before the measured part, or before each slice. The line may
              hold the moment of the start (monotonic seconds), or the number of the slice's first request
@@ -40,6 +41,7 @@ from clientlab.trial.recorder import CallerFactory
 from clientlab.trial.recording import preallocate
 from clientlab.trial.sample_log import begin_schedule
 from clientlab.workload.load import arrivals_of
+from clientlab.workload.recordings import read_recorded_requests
 
 
 @dataclass
@@ -59,8 +61,11 @@ class Events:
         return line.strip()
 
 
-def main(arguments: list[str]) -> None:
-    """Run the trial, or a shard of it, whose context is in a file that this process has inherited."""
+def main(arguments: list[str], import_seconds: float = 0.0, import_cpu_seconds: float = 0.0) -> None:
+    """Run the trial, or a shard of it, whose context is in a file that this process has inherited.
+
+    `import_seconds`: of a cold trial, from the start of the interpreter until the libraries were imported.
+    """
     inherited, descriptor, shard = map(int, arguments)
     _end_pool_on_sigterm()
     usage.raise_descriptor_limit()
@@ -72,7 +77,14 @@ def main(arguments: list[str]) -> None:
             whole: TrialContext = pickle.load(file)  # noqa: S301 - the parent process wrote it
         context = whole.of_shard(shard)
         load_libraries(context)
-        (_run_in_slices if context.slices > 1 else _run_whole)(context, events)
+        if context.workload.replay is not None:
+            read_recorded_requests(context.workload)  # before the clock starts; forked processes share them
+            gc.collect()
+            gc.freeze()  # a collection of garbage would look at each of them
+        if context.slices > 1:
+            _run_in_slices(context, events)
+        else:
+            _run_whole(context, events, import_seconds, import_cpu_seconds)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)  # shutting down the interpreter would take time that belongs to no trial
@@ -130,11 +142,12 @@ class _Stopwatch:
         return perf_counter() - self._from, usage.cpu_seconds() - self._cpu
 
 
-def _run_whole(context: TrialContext, events: Events) -> None:
+def _run_whole(context: TrialContext, events: Events, import_seconds: float, import_cpu_seconds: float) -> None:
     """Measure in one piece.
 
     Warm: the executor is opened in the warm-up and closed after the clock. Cold: pools, loops, sessions and connections
-    are made and closed inside the clock. In an open load, the executor is opened before the schedule begins.
+    are made and closed inside the clock. In an open load, the executor is opened before the schedule begins. A cold
+    trial of a new interpreter ends with its response, and includes the imports.
     """
     workload, schedule = context.workload, arrivals_of(context.workload)
     executor = _warm_up(context) if context.warm else _make_cold_executor(context)
@@ -157,13 +170,14 @@ def _run_whole(context: TrialContext, events: Events) -> None:
         numbers = RequestNumbers(None, began + (workload.duration or 0.0), least=context.concurrency)
     executor.run(numbers)
     clock.rest(events)
-    if not context.warm:
+    closes_later = context.warm or workload.cold
+    if not closes_later:
         executor.close()
-    wall, cpu = clock.read()
+    wall, cpu = (time + before for time, before in zip(clock.read(), (import_seconds, import_cpu_seconds), strict=True))
     extended = numbers.extended if numbers.count is None else None
-    done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss())
+    done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss(), import_seconds=import_seconds)
     events.send_and_wait("done", **vars(done))
-    if context.warm:
+    if closes_later:
         executor.close()
 
 

@@ -12,15 +12,18 @@ import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Self
 
 from clientlab import child_processes
+from clientlab.strategies import list_imports
 from clientlab.trial.context import CONTEXT_FILE, TrialContext
 
 # Environment variables that would lead one Python to the libraries of another, or requests to a proxy (in any case).
 _OF_ANOTHER_PYTHON = frozenset({"PYTHONHOME", "PYTHONPATH", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"})
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 
+_COLD_START = str(Path(__file__).with_name("cold_start.py"))
 _TICK_SECONDS = 0.5
 _ENDING_SECONDS = 30.0
 
@@ -67,14 +70,13 @@ class ProcessEnded(TrialFailed):
 class ProcessHandle:
     """One process of a trial. It and all its children are one process group, which is killed at the end."""
 
-    def __init__(
-        self, folder: Path, interpreter: Interpreter, shard: int, shards: int, cpus: Collection[int] = ()
-    ) -> None:
-        """Start the process on these CPUs; the file of its context is in the folder. Raise OSError."""
+    def __init__(self, context: TrialContext, interpreter: Interpreter, shard: int, cpus: Collection[int] = ()) -> None:
+        """Start the process on these CPUs; the file of its context is in its folder. Raise OSError."""
+        folder, shards = Path(context.folder), context.shards
         self.shard = shard
         self._name = f"shard {shard + 1} of {shards}: " if shards > 1 else ""
         self._log = folder / (f"trial-{shard + 1}.log" if shards > 1 else "trial.log")
-        context = os.open(folder / CONTEXT_FILE, os.O_RDONLY)
+        context_file = os.open(folder / CONTEXT_FILE, os.O_RDONLY)
         events, child_events = os.pipe()
         self.events = os.fdopen(events, "rb")
         child_input, self._input = os.pipe()
@@ -82,9 +84,15 @@ class ProcessHandle:
         # Otherwise some clients send the passwords of ~/.netrc, and others do not. The path cannot exist: requests and
         # niquests would open an existing empty file for each request.
         environment["NETRC"] = f"{os.devnull}/none"
-        inherited = [context, child_events]
-        command = interpreter.command("clientlab.trial.process", *map(str, (*inherited, shard)))
+        inherited = [context_file, child_events]
+        arguments = [str(number) for number in (*inherited, shard)]
+        command = interpreter.command("clientlab.trial.process", *arguments)
+        if context.workload.cold:
+            modules = ",".join(list_imports(context.strategy))
+            command = [interpreter.program, "-P", _COLD_START, modules, *arguments]
         self._process = child_processes.start(command, self._log, environment, inherited, stdin=child_input, cpus=cpus)
+        if context.workload.cold:  # the interpreter has begun now: to fork this large process took time
+            os.write(self._input, f"{perf_counter()!r}\n".encode())
         for descriptor in (*inherited, child_input):
             os.close(descriptor)
 
@@ -151,7 +159,7 @@ class TrialProcesses:
         with contextlib.ExitStack() as started:
             try:
                 for shard in range(context.shards):
-                    process = ProcessHandle(folder, interpreter, shard, context.shards, cpus)
+                    process = ProcessHandle(context, interpreter, shard, cpus)
                     started.callback(process.close)
                     self.each.append(process)
                     self._poll.register(process.events, select.POLLIN)

@@ -12,13 +12,19 @@ from dataclasses import replace
 from urllib.parse import unquote
 from zlib import crc32
 
+import numpy as np
+
 from clientlab import units
 from clientlab.trial.figures import evaluate
 from clientlab.trial.result import PlannedTrial
 from clientlab.trial.samples import Samples
 from clientlab.trial.server_counters import ServerUse
+from clientlab.workload.recordings import choose_places, read_recorded_requests
 from clientlab.workload.requests import body_size, requests_of
 from clientlab.workload.workload import Workload, delay_of, varies
+
+_UNCOUNTED = frozenset({"/healthz", "/metrics"})
+"""Paths of the upstream's own pages, which it neither delays nor counts. Access logs often have them."""
 
 # Seconds, and share of a delay, by which a request may be shorter than its delay: two machines' clocks differ.
 _CLOCK_STEP, _CLOCK_DRIFT = 1e-3, 0.01
@@ -28,6 +34,15 @@ def hash_request(method: str, target: str) -> int:
     """Return a hash of a request's method and target, as the upstream computes it (mockupstream.metrics)."""
     decoded = unquote(target) if "%" in target else target
     return crc32(f"{method} {decoded}".encode(errors="surrogateescape")) & 0xFFFFF
+
+
+def leave_out_uncounted(sent: Samples, workload: Workload) -> Samples:
+    """Return the samples without recorded requests of pages that the upstream does not count."""
+    if workload.replay is None:
+        return sent
+    recorded = read_recorded_requests(workload)
+    place_of, paths = choose_places(workload, recorded), [one.url.partition("?")[0] for one in recorded.requests]
+    return sent.only(np.array([paths[place_of(number)] not in _UNCOUNTED for number in sent.numbers.tolist()], bool))
 
 
 def find_difference(sent: Samples, planned: PlannedTrial, workload: Workload, use: ServerUse) -> str | None:
@@ -50,7 +65,7 @@ def _find_differences(  # noqa: C901 - one check after the other
     """
     records, got = sent.records, use.requests or 0
     status, calls, good = records["status"], len(records), records["error"] == 0
-    of_upstream = good | ((status > 0) & ((status < 500) | (planned.route == "direct")))
+    of_upstream = (good | (status > 0)) & ((status < 500) | (planned.route == "direct"))
     answered = int(of_upstream.sum())
     if got < answered:
         yield (
@@ -108,7 +123,7 @@ def find_impossible_times(sent: Samples, workload: Workload) -> str | None:
     delay = delay_of(workload)
     if delay is None:
         return None
-    good = sent.only(sent.records["error"] == 0)
+    good = sent.only((sent.records["error"] == 0) & (sent.records["status"] < 500))  # a proxy answers 5xx at once
     asked, seconds = evaluate(delay, good.numbers), good.records["seconds"]
     early = seconds < asked * (1 - _CLOCK_DRIFT) - _CLOCK_STEP
     if not early.any():

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
+from clientlab.errors import PluginError
 from clientlab.executors.executor_interface import AsyncCaller, Caller
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.trial.context import TrialContext
@@ -57,6 +58,8 @@ class CallerFactory:
         return AsyncioCaller(recording) if admission is None else PacedAsyncioCaller(recording, admission)
 
     def record(self, connections: int) -> SteppedCaller:
+        if self.context.workload.first_byte:
+            raise PluginError("an executor that drives its client reports no first byte; leave out first_byte")
         return SteppedCaller(Recording(self.context, connections))
 
     def drive(self) -> ToolRecorder:
@@ -75,7 +78,7 @@ class BlockingCaller:
         self._recording = recording
         self.client: Any = recording.client
         self.client.open()
-        self._logs_own_times = recording.context.workload.elapsed
+        self._logs_times = recording.context.workload.elapsed or recording.context.workload.first_byte
         self._send = choose_send(self.client, recording.context.workload, awaited=False)
         if recording.context.warm and connections > 1:
             self._send = self._gather_threads(self._send, connections)
@@ -88,24 +91,24 @@ class BlockingCaller:
         recording, send = self._recording, self._send
         if recording.admission is not None:
             numbers = filter(recording.admission.admits, numbers)
-        if self._logs_own_times:
-            numbers, send = log_own_times(recording.log, numbers, send, awaited=False)
+        if self._logs_times:
+            numbers, send = log_times(recording.log, numbers, send, awaited=False)
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
-        encodes, parses = recording.encodes, recording.parses
+        encodes, parses, refuses_from = recording.encodes, recording.parses, recording.refuses_from
         for number in numbers:
             request = same or (None if encodes else request_of(number))
             start = perf_counter()
             try:
                 status, body = send(request or request_of(number))
-                if parses and status < 400:
+                if parses and (status < refuses_from or not recording.refused(status)):
                     json.loads(body)
             except Exception as error:  # noqa: BLE001 - every exception of a client is a result
                 seconds = perf_counter() - start
                 status, body, code = 0, b"", recording.failed(error)
             else:
                 seconds = perf_counter() - start
-                code = recording.refused(status) if status >= 400 else 0
+                code = recording.refused(status) if status >= refuses_from else 0
             try:
                 write_record(buffer, number * stride + base, start, seconds, len(body), status, code, 1)
             except no_room:
@@ -140,7 +143,7 @@ class AsyncioCaller:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._logs_own_times = recording.context.workload.elapsed
+        self._logs_times = recording.context.workload.elapsed or recording.context.workload.first_byte
         self._send = choose_send(recording.client, recording.context.workload, awaited=True)
 
     async def __call__(self, number: int) -> None:
@@ -149,24 +152,24 @@ class AsyncioCaller:
     async def send_all(self, numbers: Iterable[int]) -> None:
         """Time each request, as `BlockingCaller.send_all` does."""
         recording, send = self._recording, self._send
-        if self._logs_own_times:
-            numbers, send = log_own_times(recording.log, numbers, send, awaited=True)
+        if self._logs_times:
+            numbers, send = log_times(recording.log, numbers, send, awaited=True)
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
-        encodes, parses = recording.encodes, recording.parses
+        encodes, parses, refuses_from = recording.encodes, recording.parses, recording.refuses_from
         for number in numbers:
             request = same or (None if encodes else request_of(number))
             start = perf_counter()
             try:
                 status, body = await send(request or request_of(number))
-                if parses and status < 400:
+                if parses and (status < refuses_from or not recording.refused(status)):
                     json.loads(body)
             except Exception as error:  # noqa: BLE001 - every exception of a client is a result
                 seconds = perf_counter() - start
                 status, body, code = 0, b"", recording.failed(error)
             else:
                 seconds = perf_counter() - start
-                code = recording.refused(status) if status >= 400 else 0
+                code = recording.refused(status) if status >= refuses_from else 0
             try:
                 write_record(buffer, number * stride + base, start, seconds, len(body), status, code, 1)
             except no_room:
@@ -220,14 +223,15 @@ class SteppedCaller:
         return request or recording.request(number)
 
     def finish(self, number: int, status: int, body: bytes) -> None:
+        recording = self._recording
         try:
-            if self._recording.parses and status < 400:
+            if recording.parses and (status < recording.refuses_from or not recording.refused(status)):
                 json.loads(body)
         except Exception as error:  # noqa: BLE001 - a body that is not JSON is a result
             self.fail(number, error)
         else:
             seconds = perf_counter() - self._starts[number]
-            code = self._recording.refused(status) if status >= 400 else 0
+            code = recording.refused(status) if status >= recording.refuses_from else 0
             self._write(number, seconds, len(body), status, code)
 
     def fail(self, number: int, error: Exception) -> None:
@@ -251,6 +255,8 @@ def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
 
     It is chosen once per caller, so the timed lines are the same for all workloads.
     """
+    if workload.first_byte:
+        return _time_first_byte(client.stream, awaited=awaited)
     if workload.elapsed or workload.read != "chunks":
         method: Send = client.timed if workload.elapsed else client.send
         return method
@@ -277,8 +283,47 @@ def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
     return send_awaited if awaited else send
 
 
-def log_own_times(log: SampleLog, numbers: Iterable[int], timed: Send, *, awaited: bool) -> tuple[Iterator[int], Send]:
-    """Return the numbers and a `send` that logs the library's own time of each request, before its record is done."""
+class _FirstByte:
+    """A sink that keeps nothing of a body but its size and the moment when its first byte came."""
+
+    __slots__ = ("came", "size")
+
+    def __init__(self) -> None:
+        self.size, self.came = 0, 0.0
+
+    def take(self, chunk: bytes) -> None:
+        if not self.size:
+            self.came = perf_counter()
+        self.size += len(chunk)
+
+    def seconds_since(self) -> float:
+        """Return the seconds since the first byte, or 0 if there was none."""
+        return perf_counter() - self.came if self.size else 0.0
+
+
+def _time_first_byte(stream: Callable[..., Any], *, awaited: bool) -> Send:
+    """Return a `send` that also returns the seconds since the first byte of the body.
+
+    Only the recorder knows when the timed span began, but the span ends when `send` returns. So the time to the first
+    byte is the span without these seconds.
+    """
+
+    def timed(request: Request) -> tuple[int, Sized, float]:
+        sink = _FirstByte()
+        return stream(request, sink.take), range(sink.size), sink.seconds_since()
+
+    async def timed_awaited(request: Request) -> tuple[int, Sized, float]:
+        sink = _FirstByte()
+        return await stream(request, sink.take), range(sink.size), sink.seconds_since()
+
+    return timed_awaited if awaited else timed
+
+
+def log_times(log: SampleLog, numbers: Iterable[int], timed: Send, *, awaited: bool) -> tuple[Iterator[int], Send]:
+    """Return the numbers and a `send` that logs the third value of `timed` for each request, before its record is done.
+
+    It is the library's own time, or the time since the first byte.
+    """
     current = 0
 
     def follow() -> Iterator[int]:
@@ -286,12 +331,12 @@ def log_own_times(log: SampleLog, numbers: Iterable[int], timed: Send, *, awaite
         for current in numbers:  # noqa: UP028 - `send` needs the number
             yield current
 
-    def send(request: Request) -> tuple[int, bytes]:
+    def send(request: Request) -> tuple[int, Sized]:
         status, body, seconds = timed(request)
         log.write_elapsed(current, seconds)
         return status, body
 
-    async def send_awaited(request: Request) -> tuple[int, bytes]:
+    async def send_awaited(request: Request) -> tuple[int, Sized]:
         status, body, seconds = await timed(request)
         log.write_elapsed(current, seconds)
         return status, body

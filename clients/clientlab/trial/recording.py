@@ -51,9 +51,12 @@ class Recording:
         self.request = requests_of(workload, context.base_url, awaited=spec.kind == "asyncio")  # makes request k
         self.same = None if varies(workload) else self.request(0)  # the request, if all are alike
         self.encodes, self.parses = encodes_each(workload), workload.parse  # whether these are timed
+        self.expected = workload.expect
+        self.refuses_from = 400 if workload.expect is None else 0  # `refused` returns 0 for every status below
         self._counts_connections = not spec.quirks.uncounted
         pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
-        budget = Budget(pool, workload.timeout, context.ca_file, workload.chunk_size)
+        chunk_size = None if workload.first_byte else workload.chunk_size
+        budget = Budget(pool, workload.timeout, context.ca_file, chunk_size)
         chosen = strategies.select_settings(context.strategy, spec.import_path)
         self.client: Any = client_class(budget, self.log.connected, **chosen)
         schedule = arrivals_of(workload)
@@ -73,8 +76,8 @@ class Recording:
         return self.log.error_code(kind, f"{type(error).__name__}: {error}") if known is None else known
 
     def refused(self, status: int) -> int:
-        """Return the log's code of an error status (4xx, 5xx); 0 for any other."""
-        kind = status_kind(status)
+        """Return the log's code of a status that is an error; 0 for any other."""
+        kind = status_kind(status, self.expected)
         return 0 if kind is None else self.log.error_code(kind, f"status {status}")
 
     def close(self) -> None:

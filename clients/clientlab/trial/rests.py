@@ -110,6 +110,7 @@ class _ProcessReadings:
             connections_begun=self._begun, connections_opened=self._opened, connections_in_all=opened_in_all,
             connections_reopened=opened_in_all - (self._opened_before or 0) - self._opened,
             processes=max(1, len(notes)), callers=max(1, sum(note.callers for note in notes)),
+            import_seconds=done.import_seconds or None,
             startup_seconds=max([0.0, *(note.began - done.began for note in notes)]) if len(notes) > 1 else 0.0,
         )  # fmt: skip
 

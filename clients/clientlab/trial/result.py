@@ -22,6 +22,7 @@ Time = str  # UTC, ISO 8601
 
 MOST_ROUNDS_OF_A_RUN = 100_000  # the schedule of as many rounds is still made in a moment
 MOST_SLICES = 10_000
+MOST_PATHS = 10
 
 
 class Quantiles(MeasuredPart):
@@ -52,6 +53,16 @@ class Slice(MeasuredPart):
     requests: Count
     errors: Count
     p50: Seconds | None = None
+    p99: Seconds | None = None
+
+
+class PathFigures(MeasuredPart):
+    """The recorded requests of a trial with one path, which has no query."""
+
+    path: str
+    requests: Count
+    errors: Count
+    p50: Seconds | None = None  # of the latency; None if it falls on a failed request
     p99: Seconds | None = None
 
 
@@ -112,6 +123,7 @@ class RequestFigures(MeasuredPart):
     latency_seconds: Quantiles | None = None  # in an open load: from the planned start of each request
     open_load: OpenLoad | None = None  # None: a closed load, or a trial that has a highest rate
     elapsed_seconds_sum: Seconds | None = None  # the library's own measure, over successful requests
+    first_byte_seconds: Quantiles | None = None  # to the first byte of the body, or to the end without one
     # latency minus the requested delay and one round trip of the link; None if waits_for_connection, or without both
     overhead_seconds: Quantiles | None = None
     waits_for_connection: bool | None = None  # whether latencies include the wait for a free connection of the pool
@@ -119,6 +131,7 @@ class RequestFigures(MeasuredPart):
     histogram: Histogram | None = None  # of the successful requests
     failed_histogram: Histogram | None = None  # of the time that each failed request took until it failed
     over_time: list[Slice] = []
+    paths: list[PathFigures] = []  # of recorded requests: the ten most frequent
     driver: str | None = None  # external program whose clock measured wall time and latencies
     kept_alive: Count | None = None  # requests on a connection that was kept, as the driver reports
 
@@ -162,6 +175,7 @@ class Outcome(MeasuredPart):
     processes: Count  # those that sent requests
     callers: Count = 1  # clients that they made
     startup_seconds: NotNegative = 0.0  # until the last process that sent requests had begun
+    import_seconds: Positive | None = None  # of a cold trial: from the interpreter's start to the imported libraries
     gil: bool = True  # whether the trial's process had a GIL at its end
     fullest_cpu_seconds: NotNegative | None = None  # of the process that used most
     lock_waits: NotNegative | None = None  # share of the client's threads that waited for a lock; None: none was seen
@@ -263,9 +277,15 @@ class PlannedTrial(MeasuredPart):
     order: Count  # place in the whole run, from 0
     concurrency: Count
     environment: str | None = None  # where it runs; None: in the lab's own Python
+    server: str | None = None  # name of the user's own server; None: it has no name, or is one of the lab's
     link: Link | None = None  # between client and route: rtt in s, bandwidth in bit/s; None: none
     search_rate: Positive | None = None  # requests per second that a trial of a search tries; None: none of a search
     slices: Annotated[int, Field(ge=1, le=MOST_SLICES)] = 1  # parts of its measured time, between other trials
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """The upstream, or the named server, and the route: what testbeds call by these names."""
+        return self.server or self.upstream, self.route
 
     @property
     def way(self) -> tuple[str, ...]:
@@ -293,6 +313,11 @@ class Trial(MeasuredPart):
     def bound(self) -> Bound | None:
         """What limited the trial; None if it has no verdict."""
         return None if self.verdict is None else self.verdict.bound
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether it began with the start of the interpreter."""
+        return self.measured is not None and self.measured.import_seconds is not None
 
     @property
     def start_spread(self) -> float | None:

@@ -35,7 +35,8 @@ RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, pa
     ("status", "<u2"),
     ("error", "u1"),  # 0: no error; otherwise a code of ERROR_CODES or of the trial's ERRORS_FILE
     ("done", "u1"),
-    ("elapsed", "<f4"),  # the library's own seconds; 0 unless the workload records them
+    # The library's own seconds, or those after the first byte of the body; 0 unless the workload records either
+    ("elapsed", "<f4"),
 )
 write_record = struct.Struct("<ddQHBB").pack_into
 """write_record(buffer, offset, start, seconds, bytes, status, error, done)."""
@@ -103,7 +104,7 @@ class SampleLog:
         return self.buffer
 
     def write_elapsed(self, number: int, seconds: float) -> None:
-        """Write the library's own seconds of a request, before its record is done."""
+        """Write the field `elapsed` of a request, before its record is done."""
         at = self._find_place(number)
         _ELAPSED.pack_into(self.buffer, at + _ELAPSED_AT, seconds)
 

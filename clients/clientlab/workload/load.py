@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
 from clientlab.errors import FieldError
+from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.values import Stages, draw_share
 from clientlab.workload.workload import MOST_REQUESTS, ShardWorkload, Workload
 
@@ -82,6 +84,24 @@ class Arrivals:
         return self._reached[at] + (moment - self._begins[at]) * self._rates[at]
 
 
+class _RecordedArrivals(Arrivals):
+    """Starts that a file records, in seconds after the first. The last one is followed by a gap of the mean length."""
+
+    def __init__(self, starts: Sequence[float]) -> None:
+        self._starts, self.count = starts, len(starts)
+        self.length = starts[-1] * self.count / (self.count - 1)
+
+    def start_of(self, number: int) -> float:
+        return self._starts[number]
+
+    def due(self, moment: float) -> int:
+        return bisect_right(self._starts, moment)
+
+    @property
+    def longest_gap(self) -> float:
+        return max(later - earlier for earlier, later in pairwise(self._starts))
+
+
 class _ShardArrivals(Arrivals):
     """Every n-th request of a schedule, as a shard sends them. `length` is that of the whole schedule."""
 
@@ -107,23 +127,30 @@ plan_arrivals = lru_cache(maxsize=4)(Arrivals)
 
 def is_open(workload: Workload) -> bool:
     """Return whether requests arrive by a schedule."""
-    return workload.rate is not None or workload.stages is not None
+    return workload.rate is not None or workload.stages is not None or workload.replay_times
 
 
 def is_warm(workload: Workload) -> bool:
     """Return whether connections are opened before the clock starts: by default, in a load for a duration.
 
-    A number of requests is a job, which includes opening its connections. A duration is a part of a running service.
+    A number of requests is a job, which includes opening its connections. A duration is a part of a running service,
+    and so are requests at their recorded times.
     """
-    return workload.connections == "warm" or (workload.connections is None and workload.duration is not None)
+    if workload.connections is None:
+        return workload.duration is not None or workload.replay_times
+    return workload.connections == "warm"
 
 
 def arrivals_of(workload: Workload) -> Arrivals | None:
     """Return the schedule of an open load, or None for a closed load."""
     if not is_open(workload):
         return None
-    stages = workload.stages or Stages(((0.0, workload.rate or 0.0),))
-    whole = plan_arrivals(stages, workload.arrivals, workload.seed, workload.requests, workload.duration)
+    whole: Arrivals
+    if workload.replay_times:
+        whole = _RecordedArrivals(read_recorded_requests(workload).times)
+    else:
+        stages = workload.stages or Stages(((0.0, workload.rate or 0.0),))
+        whole = plan_arrivals(stages, workload.arrivals, workload.seed, workload.requests, workload.duration)
     return _ShardArrivals(whole, workload.index, workload.of) if isinstance(workload, ShardWorkload) else whole
 
 
@@ -165,6 +192,9 @@ def check_load(workload: Workload) -> None:
                     [field], "only an open load has it; set `rate` or `stages`, or leave it out", value=given
                 )
         return
+    if workload.replay_times:
+        _check_recorded_times(workload)
+        return
     if workload.rate is not None and stages is not None:
         raise FieldError(["rate"], "a load has one rate or several stages; leave out one of them", also=["stages"])
     last_begins = stages.steps[-1][0] if stages is not None else 0.0
@@ -181,3 +211,9 @@ def check_load(workload: Workload) -> None:
     if duration is not None and schedule.count < fewest:
         message = f"{schedule.count:,} requests arrive in it; write a duration in which at least {fewest} arrive"
         raise FieldError(["duration"], message, value=duration)
+
+
+def _check_recorded_times(workload: Workload) -> None:
+    for field in ("rate", "stages", "arrivals"):
+        if getattr(workload, field) not in {None, "uniform"}:
+            raise FieldError([field], "the recorded times are the schedule; leave it out", also=["replay_times"])

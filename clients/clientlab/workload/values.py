@@ -9,6 +9,7 @@
     RATE        requests per second (``500``, ``500/s``) or per minute (``30/m``)
     STAGES      TIME:RATE,TIME:RATE: from each time on, requests arrive at that rate; the first time is 0s
     BANDWIDTH   bits per second in each direction, with a unit: ``20mbit``, ``1gbit``, ``512kbit``
+    STATUSES    ``2xx,404``: classes, single statuses and ranges (``200-299``)
 
 The upstreams have the same grammar of delays; a test compares the two. Measured processes import this module without
 pydantic, so the hooks for pydantic call none of its functions.
@@ -41,6 +42,8 @@ _PARAMETERS = {"uniform": 2, "normal": 2, "lognormal": 2, "exponential": 1}  # o
 _STAGE_FORMS = "'0s:100/s,30s:1000/s'"
 LEAST_RATE, MOST_RATE = 1e-6, 1e9  # requests per second
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(/s|/m|)", re.ASCII)
+
+_STATUSES = re.compile(r"([2-5])xx|([2-5]\d\d)(?:-([2-5]\d\d))?", re.ASCII | re.IGNORECASE)
 
 LINK_PARTS = ("rtt", "bandwidth")  # each can be an axis of an experiment
 _LONGEST_RTT = 10.0  # seconds; a geostationary satellite takes 0.6 s, and most clients time out after less than this
@@ -247,6 +250,34 @@ class Stages(Written):
             return f"{value:.9f}".rstrip("0").rstrip(".")
 
         return ",".join(f"{plain(begins)}s:{plain(rate)}/s" for begins, rate in self.steps)
+
+
+@dataclass(frozen=True)
+class Statuses(Written):
+    """Statuses of responses, as ``2xx,404`` or ``200-299``."""
+
+    text: str
+    codes: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> Statuses:
+        codes = set[int]()
+        for part in map(str.strip, text.split(",")):
+            match = _STATUSES.fullmatch(part)
+            if match is None:
+                raise ValueError(f"{part!r} is not a status from 200 to 599; write 2xx, 404 or 200-299")
+            hundred, first, last = match.groups()
+            low, high = (f"{hundred}00", f"{hundred}99") if hundred else (first, last or first)
+            if low > high:
+                raise ValueError(f"{part!r} ends before it begins; write {high}-{low}")
+            codes.update(range(int(low), int(high) + 1))
+        return cls(text.replace(" ", ""), frozenset(codes))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __contains__(self, status: object) -> bool:
+        return status in self.codes
 
 
 def parse_rate(text: str) -> float:

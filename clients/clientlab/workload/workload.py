@@ -20,6 +20,7 @@ from clientlab.workload.values import (
     Link,
     ParsedBy,
     Stages,
+    Statuses,
     ValueRange,
     check_bounds,
     parse_rate,
@@ -92,10 +93,14 @@ class Workload:
     as text; a JSON object whose field ``data`` has `payload_size` random letters and digits; or `upload_size` random
     bytes, in memory (``whole``) or generated while they are sent (``stream``). The seed decides random contents.
     With `read` ``chunks``, the client reads at most `chunk_size` bytes of a response at a time and keeps none.
-    `elapsed` also records the library's own time. `replay`: a file of recorded requests, which replace path, method
-    and body; `replay_sha256`: its digest. A trial fails `deadline` seconds after the start of its process; None: the
-    lab chooses. `timeout` limits connecting and each wait for bytes. `request_limit` (of a whole request; None: 30 s
-    more than the timeout) and `memory_limit` (bytes of all processes) end a trial: see trial/measurement.py.
+    `elapsed` also records the library's own time, and `first_byte` the time to the first byte of the body, which the
+    client reads as it arrives and does not keep. `expect`: the statuses of successes; None: those below 400. `replay`:
+    a file of recorded requests, which replace path, method and body; `replay_sha256`: its digest. `skip_bad` leaves out
+    its unreadable entries. `replay_times` sends the others at their recorded times. A trial fails `deadline` seconds
+    after the start of its process; None: the lab chooses. `timeout` limits connecting and each wait for bytes.
+    `request_limit` (of a whole request; None: 30 s more than the timeout) and `memory_limit` (bytes of all processes)
+    end a trial: see trial/measurement.py. A `cold` trial sends one request from a new interpreter, without a warm-up,
+    and its time includes the imports.
     """
 
     path: str = "/"
@@ -104,6 +109,8 @@ class Workload:
     body: str | None = None
     replay: str | None = None
     replay_sha256: str | None = None  # the plan fills it in, and trials check it
+    replay_times: Switch = False
+    skip_bad: Switch = False
     payload_size: Annotated[_Whole, ValueRange(0, _MOST_BYTES, "characters")] | None = None
     encode: Literal["once", "each"] = "once"
     parse: Switch = False
@@ -112,6 +119,8 @@ class Workload:
     read: Literal["whole", "chunks"] = "whole"
     chunk_size: Bytes = DEFAULT_CHUNK_SIZE
     elapsed: Switch = False
+    first_byte: Switch = False
+    expect: Statuses | None = None
     delay: Delay | None = None
     requests: Annotated[_Whole, ValueRange(1, MOST_REQUESTS, "requests in total")] | None = None
     duration: Time | None = None
@@ -125,14 +134,17 @@ class Workload:
     request_limit: Time | None = None
     memory_limit: Memory | None = None
     connections: Literal["cold", "warm"] | None = None  # see load.is_warm
+    cold: Switch = False
     warmup: Annotated[_Whole, ValueRange(0, MOST_REQUESTS, "requests before the measured ones")] = 10
     shards: Annotated[_Whole, ValueRange(1, MOST_SHARDS, "processes that divide a trial")] = 1
     # Workloads with different seeds have independent random draws.
     seed: Annotated[_Whole, ValueRange(-(2**63), MOST_SEED, "a seed")] = 1
 
     def __post_init__(self) -> None:
-        if self.requests is None and self.duration is None:
-            object.__setattr__(self, "requests", 1000)
+        if self.requests is None and self.duration is None and not self.replay_times:
+            object.__setattr__(self, "requests", 1 if self.cold else 1000)
+        if self.cold:
+            object.__setattr__(self, "warmup", 0)
 
     def number_of(self, k: int) -> int:
         """Return the number of request k in the whole trial, which decides path, delay and recorded request."""
@@ -157,7 +169,8 @@ class ShardWorkload(Workload):
 def take_share(workload: Workload, index: int, in_flight: int) -> ShardWorkload:
     """Return the part of a workload for one shard. `in_flight`: the concurrency of all shards together."""
     own = {one.name: getattr(workload, one.name) for one in fields(Workload)}
-    if workload.requests is not None and workload.rate is None and workload.stages is None:
+    is_closed = workload.rate is None and workload.stages is None and not workload.replay_times
+    if workload.requests is not None and is_closed:
         own["requests"] = divide_evenly(workload.requests, index, workload.shards)
     own["concurrency"] = divide_evenly(in_flight, index, workload.shards)
     return ShardWorkload(**own, index=index, of=workload.shards)
@@ -222,6 +235,13 @@ def check_workload(workload: Workload) -> None:
     if workload.request_limit is not None and workload.request_limit < workload.timeout:
         message = f"it must not be shorter than the timeout; write at least {workload.timeout:g} s"
         raise FieldError(["request_limit"], message, value=f"{workload.request_limit:g}", also=["timeout"])
+    if workload.cold:
+        only = {"replay_times": False, "duration": None, "rate": None, "stages": None, "requests": 1, "shards": 1}
+        if wrong := [name for name, value in only.items() if getattr(workload, name) != value]:
+            message = f"a cold trial sends one request from a new interpreter; leave `{wrong[0]}` out"
+            raise FieldError(wrong[:1], message, also=["cold"])
+        if workload.connections == "warm":
+            raise FieldError(["connections"], "a cold trial opens its connection itself; leave it out", also=["cold"])
     _check_bodies(workload)
 
 
@@ -232,10 +252,11 @@ def _check_bodies(workload: Workload) -> None:
     if workload.upload == "stream" and workload.upload_size is None:
         message = "there is nothing to send; set the number of bytes with `upload_size`"
         raise FieldError(["upload"], message, value="stream")
+    streamed_by = "first_byte" if workload.first_byte else "read" if workload.read == "chunks" else None
     for name in ("parse", "elapsed"):
-        if workload.read == "chunks" and getattr(workload, name):
+        if streamed_by is not None and getattr(workload, name):
             message = f"`{name}` needs a body that is read whole; leave out one of them"
-            raise FieldError([name], message, also=["read"])
+            raise FieldError([name], message, also=[streamed_by])
     if workload.replay is None:
         if workload.replay_sha256 is not None:
             raise FieldError(["replay_sha256"], "it is the digest of the file of `replay`, which is missing")

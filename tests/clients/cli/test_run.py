@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from clientlab.conformance.server import counting_server, ok
+from clientlab.results.figures import BY_KEY
 from clientlab.results.plan import Target
 from clientlab.results.store import Store
 from clientlab.trial.usage import cpu_usable
@@ -45,6 +46,19 @@ def test_options_become_the_requests_that_are_sent(clientlab, server, results):
     assert (said.code, said.err.startswith("clientlab: --name mine: ")) == (2, True)
 
 
+def test_a_cold_run_ranks_by_the_time_from_the_start_of_the_interpreter(clientlab, server, results):
+    words = ("run", "--cold", "-t", "http.client", "-t", "aiohttp", "--rounds", 3, "--url", server.url)
+    said = clientlab(*words)
+    assert said.code == 0, said.err
+    assert "after the start of the interpreter" in said.out
+    assert len(server.seen) == 1 + 6  # one to see whether the server answers
+    run = results.read("last")
+    imports = {name: BY_KEY["import"].over_rounds(run.trials_of(name)) for name in ("http.client", "aiohttp")}
+    assert 0 < imports["http.client"] < imports["aiohttp"]  # which imports http.client itself
+    for trial in run.trials:
+        assert trial.measured.import_seconds + trial.figures.latency_seconds.max <= BY_KEY["first_response"].of(trial)
+
+
 def test_recorded_requests_are_sent_once_each_and_stay_out_of_the_run_file(clientlab, server, results, tmp_path):
     recorded = [{"path": f"/{k}", "method": "POST", "body": str(k), "headers": {"X-Key": "hush"}} for k in range(3)]
     lines = "".join(f"{json.dumps(one)}\n" for one in recorded)
@@ -63,6 +77,37 @@ def test_recorded_requests_are_sent_once_each_and_stay_out_of_the_run_file(clien
     (tmp_path / "sub" / "r.jsonl").write_text(lines.replace("/1", "/9"), encoding="utf-8")
     results.save(results.read("last").model_copy(update={"status": "incomplete"}))
     assert clientlab("run", "--resume", "last").code == 2  # they are not those that it was planned with
+
+
+def test_a_workload_may_expect_errors_and_time_the_first_byte(clientlab, results):
+    """The lab's own upstream counts the error statuses, and the trial agrees with it."""
+    words = ("run", "-t", "urllib3", "-t", "aiohttp", "-n", 20, "--rounds", 1, "--path", "/status/404", "--first-byte")
+    said = clientlab(*words, "--expect", "404,5xx")
+    assert said.code == 0, said.err
+    for trial in results.read("last").trials:
+        assert (trial.status, trial.figures.errors, trial.servers.upstream.failed_requests) == ("done", {}, 20)
+        assert 0 < trial.figures.first_byte_seconds.p50 <= trial.figures.latency_seconds.max
+
+
+def test_an_access_log_is_sent_at_its_recorded_times(clientlab, server, results, tmp_path):
+    """The requests of its second are spread over it. Lines that are not sent are counted, paths have their figures."""
+    requests = ("GET /a?x=1 HTTP/1.1", "POST /b HTTP/1.1", "GET /c HTTP/1.1", "GET /a?x=2 HTTP/1.1", "-")
+    lines = [f'::1 - - [10/Oct/2025:13:55:36 +0200] "{one}" 200 12 "-" "curl"' for one in requests]
+    (tmp_path / "access.log").write_text("\n".join(["a title", *lines]), encoding="utf-8")
+    words = ("run", "-v", "-t", "urllib3", "--rounds", 1, "--replay", "access.log", "--url", server.url)
+    refused = clientlab(*words, "--replay-times")
+    assert (refused.code, "line 1" in refused.err, "--skip-bad" in refused.err) == (2, True, True)
+    said = clientlab(*words, "--replay-times", "--skip-bad")
+    assert said.code == 0, said.err
+    assert [one.target for one in server.seen[-3:]] == ["/a?x=1", "/c", "/a?x=2"]
+    (trial,) = results.read("last").trials
+    assert (trial.figures.requests, trial.figures.open_load.planned_per_second) == (3, pytest.approx(3))
+    assert [(one.path, one.requests) for one in trial.figures.paths] == [("/a", 2), ("/c", 1)]
+    assert "left out: 1 that cannot be read, 1 with other methods" in said.err
+    assert "/c" in said.out
+    for more in (("-n", 9), ("-d", "1s"), ("--rate", "5/s"), ("--find-max", "p99<1s")):
+        said = clientlab(*words, "--replay-times", "--skip-bad", *more)
+        assert (said.code, more[0] in said.err, said.err.count("\n")) == (2, True, 1), said.err
 
 
 def test_a_run_with_a_failed_trial_is_incomplete(clientlab, results):

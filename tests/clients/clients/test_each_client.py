@@ -6,6 +6,7 @@ The server shares no code with the lab.
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -146,22 +147,72 @@ def test_silence_ends_at_the_time_limit(upstream):
         assert dict(zip(EACH, pool.map(kinds, EACH), strict=True)) == {name: ["timeout-read"] for name in EACH}
 
 
+@pytest.mark.parametrize("size", [CHUNK, None])
 @pytest.mark.parametrize("name", STREAMING)
-def test_a_streamed_body_comes_whole_and_in_chunks_of_the_given_size(name, upstream):
+def test_a_streamed_body_comes_whole_and_in_chunks_of_the_given_size(name, size, upstream):
     """A body that is cut short is an error. After a whole one, the connection is used again."""
     cut = Last(chunked(BODY)[:-900])
     answers = {"/length": ok(BODY), "/chunked": chunked(BODY), "/cut": cut, "/again": ok(BODY)}
     upstream.answer = lambda seen: answers[seen.target]
-    with one_client(name, chunk_size=CHUNK) as client:
+    with one_client(name, chunk_size=size) as client:
         found = {path: client.stream(request_to(upstream.url_for(name), path)) for path in answers}
     assert found.pop("/cut") == "protocol"
     for status, chunks in found.values():
         assert (status, b"".join(chunks)) == (200, BODY)
+        if size is None:
+            continue
         assert len(chunks) > 1
         assert CLIENTS[name].http == "2" or max(map(len, chunks)) <= (CLIENTS[name].quirks.own_chunk_size or CHUNK)
     if name in OVER_HTTP_1 and CLIENTS[name].policy != "per call" and not CLIENTS[name].quirks.opens_ahead:
         on = [seen.connection for seen in upstream.seen]
         assert on[0] == on[1] == on[2] != on[3]
+
+
+@pytest.mark.parametrize("name", [name for name in STREAMING if name in OVER_HTTP_1])
+def test_without_a_chunk_size_a_body_is_handed_over_as_it_arrives(name, upstream):
+    """The server sends the second half once the client has handed over the first. Each half is a part of one chunk."""
+    framing = {
+        "/length": (b"Content-Length: 2000\r\n\r\n", b""),
+        "/chunked": (b"Transfer-Encoding: chunked\r\n\r\n7d0\r\n", b"\r\n0\r\n\r\n"),
+    }
+    arrived, received = threading.Event(), list[bytes]()
+
+    def halves(seen: Seen) -> Iterator[bytes]:
+        head, end = framing[seen.target]
+        yield b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + bytes(1000)
+        if arrived.wait(5.0):
+            yield bytes(1000) + end
+
+    def take(chunk: bytes) -> None:
+        received.append(chunk)
+        arrived.set()
+
+    upstream.answer = halves
+    with one_client(name, chunk_size=None) as client:
+        for path in framing:
+            assert client.call("stream", request_to(upstream.url_for(name), path), take) == 200
+            assert b"".join(received) == bytes(2000)
+            received.clear()
+            arrived.clear()
+
+
+@pytest.mark.parametrize("name", ["http.client", "aiohttp"])
+def test_the_time_to_the_first_byte_is_recorded_next_to_the_latency(name):
+    """The server works before the head and within the body. A request that fails has no time after its first byte."""
+
+    def slowly() -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n1"
+        time.sleep(0.1)  # the server's slowness, not a wait for a condition
+        yield b"2"
+
+    workload = Workload(path="/{k}", requests=6, warmup=1, first_byte=True)
+    with counting_server(lambda seen: None if seen.target == "/5" else slowly(), hold=0.02) as server:
+        records = measure(name, workload, server.url).samples.records
+    good = records[records["error"] == 0]
+    assert (len(good), good["bytes"].tolist()) == (5, [2] * 5)
+    assert (good["seconds"] - good["elapsed"] >= 0.02).all()
+    assert (good["elapsed"] > 0.05).all()
+    assert records["elapsed"][records["error"] > 0].tolist() == [0.0]
 
 
 @pytest.mark.parametrize("name", UPLOADING)

@@ -178,3 +178,6 @@ def test_the_request_has_the_values_that_were_given(monkeypatch, tmp_path):
         },
     )  # fmt: skip
     assert parse("--rate", "5/s").workload == {"rate": 5.0}
+    assert parse("--url", "http://h/?a=http://x").url == {"": "http://h/?a=http://x"}
+    named = {"base": "http://h/?a=b", "head": "https://h"}
+    assert parse(*(word for name, url in named.items() for word in ("--url", f"{name}={url}"))).url == named

@@ -98,3 +98,13 @@ def test_an_experiment_has_environments_and_an_arm_may_choose_one(mine):
     assert plan.environments["new"].folder == str(Path("~/new").expanduser())
     swept = read_plan(mine(IN_ENVIRONMENTS.format([1, 2, 3]))).arms
     assert (swept[4].name, swept[4].sweep) == ("http.client[concurrency=2] in new", "http.client in new")
+
+
+def test_each_server_has_its_own_arms_in_one_group_and_an_arm_may_choose_one(mine):
+    text = 'servers = { base = "http://127.0.0.1:1", head = "http://127.0.0.1:2/x" }\n' + LINKED
+    text += '[arms.it]\nstrategy = "pycurl"\nserver = "head"\n'
+    assert {arm.name: (arm.label, arm.server, arm.upstream) for arm in read_plan(mine(text)).arms} == {
+        "urllib3 at base": ("urllib3 at base", "base", "own"),
+        "urllib3 at head": ("urllib3 at head", "head", "own"),
+        "it": ("it", "head", "own"),
+    }

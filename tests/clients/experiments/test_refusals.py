@@ -59,6 +59,8 @@ VALUES = [
     ('upstreams = ["foo"]\n' + ARM, "upstreams: ", "'foo'"),
     (ARM + 'upstream = "flask?worker=2"\n', "arms.a.upstream: ", "'worker'"),
     (ARM + "[workers]\nflask = 0\n", "workers.flask: ", "0"),
+    ('upstreams = ["flask"]\n' + ARM + '[servers]\na = "http://h"\n', "servers: ", "upstreams"),
+    (ARM + '[servers]\n"my server" = "http://h"\n', "servers.my server: ", "'my server'"),
     ('name = "My run"\n' + ARM, "name: ", "'My run'"),
     ('precision = "3"\n' + ARM, "precision: ", "'3'"),
     ('find_max = "p98<1s"\n' + ARM, "find_max: ", "'p98'"),
@@ -71,6 +73,9 @@ VALUES = [
     (IT.replace("requests = 50", "requests = [5, 5]"), "workloads.w.requests: ", "axis"),
     (IT.replace("requests = 50", "seed = [1, 2]"), "workloads.w.seed: ", "axis"),
     (IT + "concurrency = [3, 3]\n", "arms.it: ", "twice"),
+    (IT.replace("requests = 50", "expect = ['2xx', 404]"), "workloads.w.expect: ", "axis"),
+    (IT.replace("requests = 50", "expect = '2yy'"), "workloads.w.expect: ", "'2yy'"),
+    (IT.replace("requests = 50", "elapsed = true\nfirst_byte = true"), "workloads.w.elapsed and first_byte: ", ""),
 ]
 STRATEGIES = [
     (TOP.replace("urllib3", "mine.py:X") + "[workloads.w]\n", "strategies: ", "mine.py"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.cautions import MINOR, REORDERING, RULES, cautions_of
-from clientlab.reports.contents import environment_lines
+from clientlab.reports.headline import environment_lines
 from clientlab.results.document import Environment
 from clientlab.trial.result import Disturbance
 from clientlab.workload.workload import Workload

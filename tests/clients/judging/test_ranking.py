@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.ranking import contrasts, environment_pairs, link_pairs, rank_arms
+from clientlab.judging.ranking import contrasts, link_pairs, rank_arms, version_contrasts
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.values import Link
@@ -95,7 +95,7 @@ def test_arms_in_two_environments_are_paired_by_round():
     trials.append(a_trial("urllib3", 7, 9.0, arm="urllib3 in new", environment="new"))
     arms = [an_arm("urllib3", "old"), an_arm("urllib3", "new"), an_arm("pycurl", "old"), an_arm("urllib3", None)]
     run = a_run(*trials, arms=arms, environments={name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")})
-    (found,) = contrasts(run, environment_pairs(run.experiment.arms))
+    (found,) = version_contrasts(run)["environment"]
     assert (found.arm.environment, found.base.environment) == ("new", "old")
     assert (found.time.rounds, found.time.value, *found.time.interval) == (6, *[pytest.approx(1.05)] * 3)
     assert found.cpu.value == pytest.approx(1.0)

@@ -7,8 +7,9 @@ import pytest
 
 from clientlab.errors import FieldError, LabError
 from clientlab.judging.comparison import compare
+from clientlab.judging.ranking import version_contrasts
 from clientlab.judging.thresholds import check_limits, judge_changes, judge_run, parse_change, parse_threshold
-from clientlab.reports.headline import threshold_sentence
+from clientlab.reports.headline import threshold_sentence, version_answers
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, an_open_trial, quantiles, with_changes
@@ -192,6 +193,19 @@ def test_a_limit_is_for_both_environments_and_a_change_for_the_second():
     assert [(one.threshold, one.arm, one.outcome) for one in judged] == [
         (limit, "urllib3 in base", "held"), (limit, "urllib3 in head", "held"), (change, "urllib3 in head", "failed"),
     ]  # fmt: skip
+
+
+def test_servers_are_compared_like_environments_but_not_by_the_cpu_time_of_clients():
+    run = in_environments(*[1.3] * 6)
+    arms = [arm.model_copy(update={"environment": None, "server": arm.environment}) for arm in run.experiment.arms]
+    plan = run.experiment.model_copy(update={"arms": arms, "environments": {}})
+    trials = [with_changes(one, environment=None, server=one.planned.environment) for one in run.trials]
+    other = run.model_copy(update={"experiment": plan, "trials": trials})
+    check_limits([parse_threshold("wall +5%")], plan)
+    assert limit_outcome("wall +5%", other) == limit_outcome("wall +5%", run) == "failed"
+    (one,), (two,) = version_contrasts(run)["environment"], version_contrasts(other)["server"]
+    assert one.time == two.time
+    assert [" CPU time " in version_answers(each)[0][0] for each in (run, other)] == [True, False]
 
 
 @pytest.mark.parametrize(("short", "found"), [("base", "not sure"), ("head", "failed")])

@@ -12,7 +12,7 @@ import pytest
 
 from clientlab.judging.claims import judge_claims as claims_of
 from clientlab.judging.comparison import compare
-from clientlab.judging.ranking import contrasts, environment_pairs
+from clientlab.judging.ranking import version_contrasts
 from clientlab.judging.thresholds import judge_run, parse_threshold
 from clientlab.reports import as_markdown
 from clientlab.reports.charts import comparisons, times
@@ -124,7 +124,7 @@ def test_a_comparison_has_one_result_wherever_it_is_shown(seed):
     """Sentence, table, charts, claims and thresholds; the other way round, it is the exact inverse."""
     run = in_environments(seed)
     (group,) = groups_of(run)
-    for found in contrasts(run, environment_pairs(run.experiment.arms)):
+    for found in version_contrasts(run)["environment"]:
         new, old = (next(row for row in group.rows if row.name == arm.name) for arm in (found.arm, found.base))
         for key, ratio in (("wall", found.time), ("cpu", found.cpu)):
             assert math.log(ratio.value) == pytest.approx(math.log(ratio.low * ratio.high) / 2)

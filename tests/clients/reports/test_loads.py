@@ -17,7 +17,7 @@ from clientlab.reports import as_html, as_junit, as_markdown
 from clientlab.reports.charts import comparisons
 from clientlab.reports.comparison import as_json, notices, summary, tables
 from clientlab.reports.contents import FASTEST, LEAST_P99
-from clientlab.reports.headline import environment_answers
+from clientlab.reports.headline import version_answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
 from clientlab.workload.values import Stages
@@ -154,5 +154,5 @@ def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
         arms.append(Arm(name=name, label=name, strategy="httpx", upstream="aiohttp", route="direct",
                         workload="workload", environment=where))  # fmt: skip
     run = a_run(*trials, arms=arms, environments={one.environment: EnvironmentSpec(folder="/x") for one in arms})
-    assert "are not compared: httpx in new: it sent only 75" in environment_answers(run)[0][0]
+    assert "are not compared: httpx in new: it sent only 75" in version_answers(run)[0][0]
     assert judge_run(run, [parse_threshold("throughput -5%")])[0].outcome == "failed"

@@ -6,11 +6,13 @@ import html
 import re
 from collections.abc import Iterator
 
+from clientlab import units
 from clientlab.reports import as_html, as_markdown, contents
 from clientlab.reports.contents import text_sections
 from clientlab.reports.rows import Report
 from clientlab.reports.sections import Lines, Section, Tables
 from clientlab.results.document import Run
+from clientlab.trial.result import PathFigures
 from clients.documents import a_bundled_run, a_run, a_trial
 from clients.reports.views import Page, shown
 
@@ -61,6 +63,18 @@ def test_every_format_has_the_same_sections():
         for title in map(spaced, titles):
             in_order = [text.find(title, place) for text, place in zip(texts, in_order, strict=True)]
             assert min(in_order) >= 0, title
+
+
+def test_paths_of_a_replay_have_sums_and_medians_of_the_rounds():
+    """The most frequent path is first. Only the whole report has them."""
+    seldom = PathFigures(path="/seldom", requests=300, errors=0)
+    rounds = [[seldom, PathFigures(path="/often", requests=700, errors=1, p50=k / 1000)] for k in (1, 2, 3)]
+    report = Report(a_run(*(a_trial(number=number, paths=of) for number, of in enumerate(rounds, 1))))
+    (section,) = [one for one in text_sections(report, whole=True) if one.id == "paths"]
+    ((path, _, *figures), (_, _, *others)) = section.parts[0].items[0].rows
+    assert (path, figures) == ("/often", ["2,100", "3", units.time(0.002), units.UNKNOWN])
+    assert others == ["900", "0", units.UNKNOWN, units.UNKNOWN]
+    assert "paths" not in [one.id for one in text_sections(report, whole=False)]
 
 
 def test_a_section_without_content_is_left_out():

@@ -11,12 +11,13 @@ from clients.documents import a_failed_trial, a_trial, quantiles
 
 KNOWN = a_trial(
     wall=2.0, errors={"reset": 250}, cpu_seconds=0.5, idle_pss_bytes=30 << 20, overhead_seconds=quantiles(0.001),
-    elapsed_seconds_sum=1.5, bytes_received=3 << 20, disturbance=Disturbance(seconds=2.0, run_delay_seconds=0.25),
+    first_byte_seconds=quantiles(0.0015, 0.004), elapsed_seconds_sum=1.5, bytes_received=3 << 20,
+    disturbance=Disturbance(seconds=2.0, run_delay_seconds=0.25),
     open_load=OpenLoad(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007),
         sent_seconds=quantiles(0.001, 0.006), dropped=50, most_backlog=40, most_in_flight=7,
     ),
-    tail_seconds=0.5,
+    tail_seconds=0.5, import_seconds=0.25,
     highest_rate=HighestRate(held=900.0, not_held=1600.0),
 )  # fmt: skip
 
@@ -26,7 +27,7 @@ def test_every_figure_is_read_from_a_trial():
     expected = {
         "wall": 2.0, "tail": 0.5, "throughput": 500, "time_per_request": 0.002,
         "received": 2 << 20, "mean": 0.002, "p50": 0.002, "p90": 0.002,
-        "p95": 0.009,
+        "p95": 0.009, "first_byte_p50": 0.0015, "first_byte_p99": 0.004, "import": 0.25, "first_response": 2.0,
         "cpu_wait": 0.25e-3, "planned_rate": 600, "achieved_rate": 550, "late_p50": 0.003, "late_p99": 0.007,
         "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40, "highest_rate": 1200,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,

@@ -37,6 +37,17 @@ def drawn(run):
     return {due: list(map(delay_of(workload), range(5))) for due, workload in workloads.items()}
 
 
+def test_arms_on_two_servers_take_turns_even_if_each_has_a_path_of_its_own():
+    servers = {"base": "http://127.0.0.1:1/a", "head": "http://127.0.0.1:2/b"}
+    run = planned("urllib3", more={"servers": servers, "upstreams": ["own"]}, duration=4.0)
+    plan = run.experiment
+    arms = [arm.model_copy(update={"workload": f"w at {arm.server}"}) for arm in plan.arms]
+    changes = {"arms": arms, "workloads": {arm.workload: plan.workloads["w"] for arm in arms}}
+    run = run.model_copy(update={"experiment": plan.model_copy(update=changes)})
+    turn = schedule.plan_turn(run, schedule.find_due(run), by_turns=True)
+    assert {trial.server for trial, _ in turn} == {"base", "head"}
+
+
 def test_arms_of_a_round_have_the_same_delays_and_rounds_have_others():
     """Ratios are paired by round, and their interval covers the draw."""
     delays = drawn(a_new_run())

@@ -8,7 +8,7 @@ import pytest
 
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import IncompleteRun, LabError, ServerLost
-from clientlab.testbeds.compose import ComposeTestbed, check_link
+from clientlab.testbeds.compose import ComposeTestbed, check_link, check_plain
 from clientlab.trial.context import PeerAddress
 from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload
@@ -50,6 +50,12 @@ def test_the_stack_has_the_link_of_its_environment_or_refuses_one():
     check_link({}, [])
     with pytest.raises(LabError, match="20 ms"):
         check_link({}, [Link(0.02)])
+
+
+def test_the_containers_have_no_upstream_with_settings():
+    check_plain(["flask", "aiohttp"])
+    with pytest.raises(LabError, match="keep_alive=5"):
+        check_plain(["aiohttp", "aiohttp?keep_alive=5"])
 
 
 @pytest.mark.real

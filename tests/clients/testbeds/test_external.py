@@ -9,9 +9,11 @@ import pytest
 
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.errors import FieldError, LabError, ServerLost
-from clientlab.testbeds.external import ExternalTarget, split_url
+from clientlab.testbeds.external import ExternalServers, ExternalTarget, split_url
 from clientlab.trial.context import PeerAddress
+from clientlab.workload.values import Statuses
 from clientlab.workload.workload import Workload
+from tls_servers import Authority
 
 pytestmark = pytest.mark.real
 
@@ -73,10 +75,23 @@ def test_an_address_that_refuses_connections_is_noted(server, monkeypatch):
     assert target.address("", "") == PeerAddress(server.port, ("127.0.0.2",))
 
 
+def test_a_ca_file_is_for_the_servers_with_tls(server, tmp_path):
+    authority = Authority(tmp_path / "tls")
+    with counting_server(tls=[authority.context("127.0.0.1")]) as secure:
+        found = ExternalServers({"a": server.url, "b": secure.url}, authority.ca_file, lambda _: False)
+        found["b"].probe(Workload())
+    assert [found.ca_file(name, "direct") for name in found] == [None, authority.ca_file]
+
+
 @pytest.mark.parametrize("answer", [ok(status="404 Not Found"), None, b"SSH-2.0-OpenSSH_9.2\r\n"])
 def test_a_server_without_a_good_answer_is_refused_before_the_run(answer):
     with counting_server(lambda _: answer) as server, pytest.raises(LabError, match="GET"):
         ExternalTarget(server.url).probe(Workload())
+
+
+def test_an_expected_status_is_a_good_answer():
+    with counting_server(lambda _: ok(status="404 Not Found")) as server:
+        ExternalTarget(server.url).probe(Workload(expect=Statuses.parse("404")))
 
 
 def test_a_server_is_healthy_if_it_begins_any_answer():

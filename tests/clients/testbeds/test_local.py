@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
-from clientlab.settings import UPSTREAMS
+from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds.local import ROUTES, LocalTestbed, check_upstreams
 from clientlab.testbeds.servers import Endpoint, WorkerCounts, read_upstream
 from clientlab.trial.context import PeerAddress
@@ -170,6 +170,37 @@ def test_upstreams_with_settings_run_one_at_a_time_behind_the_proxy(tmp_path):
             assert testbed.reading(upstream, "proxy").upstream.requests == before.requests + 1
     logs = {"flask-server-development.log", "flask-workers-2-worker-class-sync.log"}
     assert logs < {path.name for path in tmp_path.iterdir()}
+
+
+@real
+def test_the_proxy_is_restarted_at_its_ports_for_an_upstream_that_needs_other_times(tmp_path):
+    caddy_path()
+    usual, short = "aiohttp?any_path=true", "aiohttp?keep_alive=1&proxy_idle=1"
+    with LocalTestbed([usual, short], ["proxy", "proxy-tls"], tmp_path, SMALL) as testbed:
+        for upstream, path, patience in ((short, "/", 60), (usual, "/a/b", 1.5)):
+            testbed.serve(upstream)
+            before = testbed.reading(upstream, "proxy")
+            assert testbed.endpoint(upstream, "proxy-tls").get(path)[0] == 200
+            with contextlib.closing(testbed.endpoint(upstream, "proxy").connect(timeout=60)) as connection:
+                connection.request("POST", path)
+                assert connection.getresponse().read() == b'{"message": "hello"}\n'
+                connection.sock.settimeout(patience)
+                with contextlib.nullcontext() if upstream == short else pytest.raises(TimeoutError):
+                    assert connection.sock.recv(1) == b""
+            growth = testbed.reading(upstream, "proxy").since(before)
+            assert (growth.upstream.requests, growth.proxy.cpu_seconds > 0) == (2, True)
+
+
+def test_the_surroundings_describe_the_settings_of_an_upstream():
+    text = SMALL.describe(find_upstream("flask?keep_alive=2&max_requests=1000&any_path=true&proxy_keep_alive=30"))
+    assert all(part in text for part in ("gthread", "for 2 s", "1000 requests", "any path", "for 300 s", "for 30 s"))
+    assert SMALL.describe(find_upstream("aiohttp")) == "gunicorn uvloop, 1 workers"
+
+
+def test_settings_of_the_proxy_need_a_route_through_it():
+    check_upstreams({("aiohttp?proxy_idle=5", "direct"), ("aiohttp?proxy_idle=5", "proxy")})
+    with pytest.raises(LabError, match="proxy_idle=5"):
+        check_upstreams({("aiohttp?proxy_idle=5", "direct")})
 
 
 def test_the_proxy_cannot_lead_to_two_upstreams_of_a_framework():

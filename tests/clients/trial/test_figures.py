@@ -8,7 +8,7 @@ import pytest
 from clientlab.errors import DROPPED
 from clientlab.statistics.histogram import QUANTILES
 from clientlab.trial.figures import TrialRequests, compute_quantiles, count_at_once, slice_over_time
-from clientlab.trial.result import Quantiles, Slice
+from clientlab.trial.result import PathFigures, Quantiles, Slice
 from clientlab.trial.sample_log import ERROR_CODES
 from clientlab.trial.samples import RECORD, Samples
 from clientlab.workload.values import Delay, Link
@@ -74,6 +74,19 @@ def test_the_overhead_of_failed_requests_ranks_as_their_latency():
     assert overhead.at_least == ["mean", "p90", "p95", "p99", "max"]
 
 
+def test_the_time_to_the_first_byte_is_latency_minus_the_time_after_it():
+    """A failed request ranks as its latency. Without the switch, the field has the library's own time."""
+    made = records([0] * 4, [0.3, 0.2, 0.1, 0.4], [0, 0, 0, 1])
+    made["elapsed"] = [0.1, 0.1, 0.0, 0.0]
+    found = {}
+    for workload in (Workload(first_byte=True), Workload(elapsed=True)):
+        requests = TrialRequests(Samples(made, np.arange(4), {"reset": 1}, {}, {}), workload)
+        found[workload.first_byte] = requests.compute_figures(0.0, 1.0).first_byte_seconds
+    assert (found[True].p50, found[True].p99) == pytest.approx((0.1, 0.4))
+    assert found[True].at_least == ["mean", "p90", "p95", "p99", "max"]
+    assert found[False] is None
+
+
 @pytest.mark.parametrize(
     ("delay", "link", "seconds"), [(None, Link(0.1), 0.1), ("20ms", Link(0.1), 0.12), ("20ms", None, 0.02)]
 )
@@ -110,6 +123,17 @@ def test_requests_in_turn_end_their_own_delay_after_the_one_before(starts, secon
     made, numbers = records(starts, seconds)[::-1], np.arange(len(starts))
     workload = Workload(delay=Delay.parse("10ms"))
     assert TrialRequests(Samples(made, numbers, {}, {}, {}), workload).share_in_turn == pytest.approx(share)
+
+
+def test_paths_of_recorded_requests_have_their_own_figures_without_their_queries(tmp_path):
+    """The most frequent first. A p99 that falls on a failed request is unknown."""
+    (tmp_path / "r.jsonl").write_text('{"path": "/b"}\n{"path": "/a?x=1"}\n{"path": "/a?x=2"}\n')
+    made, numbers = records(np.zeros(6), [0.1, 0.2, 0.3, 0.4, 0.2, 0.3], [0, 0, 0, 1, 0, 0]), np.arange(6)
+    found = TrialRequests(Samples(made, numbers, {}, {}, {}), Workload(replay=str(tmp_path / "r.jsonl")))
+    assert found.compute_paths() == [
+        PathFigures(path="/a", requests=4, errors=0, p50=0.2, p99=0.3),
+        PathFigures(path="/b", requests=2, errors=1, p50=0.1),
+    ]
 
 
 BEGAN = 100.0

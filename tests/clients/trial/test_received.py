@@ -11,7 +11,7 @@ from clientlab.testbeds.servers import Endpoint, read_upstream
 from clientlab.trial.received import find_difference, find_impossible_times, hash_request
 from clientlab.trial.samples import RECORD, Samples
 from clientlab.trial.server_counters import ServerCounters, ServerUse
-from clientlab.workload.values import Delay
+from clientlab.workload.values import Delay, Statuses
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 from clients.fake_testbed import FakeTestbed
@@ -137,6 +137,21 @@ def test_a_request_cannot_end_before_its_delay(seconds, error, early):
     """Beyond what two clocks differ by. A failed request can: its connection broke."""
     found = find_impossible_times(samples([0.021, seconds], [0, error]), Workload(delay=Delay.parse("20ms")))
     assert (found is not None) == early
+
+
+@pytest.mark.parametrize(("route", "fits"), [("direct", False), ("proxy", True)])
+def test_an_expected_5xx_may_be_the_answer_of_a_proxy(route, fits):
+    """Then it need not have reached the upstream, nor waited for its delay."""
+    found = samples([0.021] * 4 + [0.001] * 4, [0] * 8)
+    found.records["status"][4:], found.records["bytes"][4:] = 502, 0
+    use = ServerUse(
+        cpu_seconds=0.0, requests=4, failed_requests=0, response_body_bytes=200, request_body_bytes=0,
+        request_digest=4 * hash_request("GET", "/bytes/50?delay=0.020000"),
+    )  # fmt: skip
+    workload = Workload(path="/bytes/50", delay=Delay.parse("20ms"), expect=Statuses.parse("200,502"))
+    planned = a_planned_trial().model_copy(update={"route": route})
+    assert (find_difference(found, planned, workload, use) is None) == fits
+    assert find_impossible_times(found, workload) is None
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from clientlab import strategies
+from clientlab.errors import PluginError
 from clientlab.executors.executor_interface import RequestNumbers
 from clientlab.trial import samples as log_reader
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.recorder import CallerFactory
+from clientlab.workload.values import Statuses
 from clientlab.workload.workload import Workload
 
 
@@ -37,6 +39,13 @@ class Scripted:
             return 200, request.body
         return int(word), b'{"ok": true}'
 
+    def stream(self, request, sink):
+        status, body = Scripted.send(self, request)
+        sink(b"")  # no byte yet
+        if status != 204:
+            sink(body)
+        return status
+
     def close(self): ...
 
 
@@ -48,6 +57,10 @@ class AsyncScripted(Scripted):
     async def send(self, request):
         await asyncio.sleep(0)
         return Scripted.send(self, request)
+
+    async def stream(self, request, sink):
+        await asyncio.sleep(0)
+        return Scripted.stream(self, request, sink)
 
     async def close(self): ...
 
@@ -129,6 +142,30 @@ def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, 
     assert found.errors == {kind: 3}
     (message,) = found.examples.values()
     assert example in message
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("status", "errors"),
+    [("404", {}), ("203", {}), ("200", {"status-2xx": 3}), ("301", {"status-3xx": 3}), ("503", {"status-5xx": 3})],
+)
+def test_a_status_outside_the_expected_ones_is_an_error(client, status, errors, context, tmp_path):
+    workload = {"expect": Statuses.parse("201-299, 404"), "parse": status != "404"}
+    send_all(context(client, path=f"/{status}", requests=3, **workload), RequestNumbers(3))
+    assert log_reader.read_measured(tmp_path).errors == errors
+
+
+@pytest.mark.parametrize("client", ["Scripted", "AsyncScripted"])
+@pytest.mark.parametrize(("word", "size"), [("200", 12), ("204", 0)])
+def test_the_time_since_the_first_byte_is_recorded(client, word, size, context, tmp_path):
+    """It is 0 without a body. An executor that drives its client does not know it."""
+    with pytest.raises(PluginError, match="first_byte"):
+        CallerFactory(context("Stepped", first_byte=True)).record(1)
+    send_all(context(client, path=f"/{word}", requests=3, first_byte=True), RequestNumbers(3))
+    records = log_reader.read_measured(tmp_path).records
+    assert records["bytes"].tolist() == [size] * 3
+    assert ((records["elapsed"] > 0) == bool(size)).all()
+    assert (records["elapsed"] < records["seconds"]).all()
 
 
 @EACH

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from clientlab.workload.values import Delay, Link, parse_bandwidth, parse_rtt
+from clientlab.workload.values import Delay, Link, Statuses, parse_bandwidth, parse_rtt
 from clients.workload_documents import workload_of_document
 
 MANY = 20_000
@@ -84,3 +84,17 @@ def test_a_link_out_of_range_or_in_another_unit_is_refused(parse, text):
 def test_a_link_is_shown_with_its_time_and_its_bandwidth():
     links = Link(0.0), Link(0.035), Link(0.035, 2e7)
     assert [str(link) for link in links] == ["0 ms", "35 ms", "35 ms, 20 Mbit/s"]
+
+
+@pytest.mark.parametrize("text", ["2xx,404", "200-299, 404", "2XX,404-404", "200-250,240-299,404"])
+def test_statuses_are_classes_codes_and_ranges(text):
+    found = workload_of_document(expect=text).expect
+    assert [status for status in range(1000) if status in found] == [*range(200, 300), 404]
+    assert Statuses.parse(str(found)) == found
+    assert 404 in workload_of_document(expect=404).expect
+
+
+@pytest.mark.parametrize("text", ["299-200", "ok", "1xx", "2xx,", "600", "20", "200-", "2xx-4xx", ""])
+def test_statuses_that_cannot_be_meant_are_refused(text):
+    with pytest.raises(ValueError, match="write "):
+        Statuses.parse(text)

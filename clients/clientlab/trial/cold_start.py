@@ -1,0 +1,19 @@
+"""Starts the process of a cold trial: imports the libraries that a user's script would, before anything of the lab.
+
+Started as ``python -P cold_start.py MODULES …``, with the arguments of `process` at the end. MODULES are separated by
+commas. The first line of its standard input is the moment when the interpreter was started, in monotonic seconds.
+"""
+
+import sys
+from time import perf_counter, process_time
+
+if __name__ == "__main__":
+    modules, *arguments = sys.argv[1:]
+    for module in modules.split(","):
+        __import__(module)  # importing importlib would take time
+    imported, cpu_seconds = perf_counter(), process_time()
+    import_seconds = imported - float(sys.stdin.readline())
+
+    from clientlab.trial import process  # its imports must not count
+
+    process.main(arguments, import_seconds, cpu_seconds)

@@ -1,0 +1,151 @@
+"""Files of recorded requests: each format, what is left out, and the schedule of recorded times."""
+
+from __future__ import annotations
+
+import json
+from itertools import zip_longest
+
+import pytest
+
+from clientlab.errors import FieldError
+from clientlab.workload.load import arrivals_of, check_load, is_open, is_warm, longest_pause, requests_in
+from clientlab.workload.recordings import Recorded, pin_recorded_requests, read_recorded_requests
+from clientlab.workload.workload import Workload, take_share
+
+
+def log_line(line: str, second: int = 36, end: str = "") -> str:
+    return f'192.0.2.1 - eve [10/Oct/2025:13:55:{second} +0200] "{line}" 200 -{end}'
+
+
+def caddy_line(uri: str, ts: object = 1.5, **changes) -> str:
+    request = {"method": "GET", "host": "a.test", "uri": uri, "headers": {"Accept": ["x/y"], "Cookie": ["REDACTED"]}}
+    request |= {key: changes.pop(key) for key in list(changes) if key in request}
+    return json.dumps({"ts": ts, "logger": "http.log.access.log0", "request": request, "status": 200, **changes})
+
+
+def har_of(*requests: dict, times=()) -> str:
+    made = ({"method": "GET", "headers": [], **one} for one in requests)
+    entries = [{"request": one, "startedDateTime": time} for one, time in zip_longest(made, times)]
+    return json.dumps({"log": {"entries": entries}})
+
+
+@pytest.fixture
+def replay(tmp_path):
+    def write(*lines: str, **fields) -> Workload:
+        (tmp_path / "recorded").write_text("\n".join(lines), encoding="utf-8")
+        return Workload(replay=str(tmp_path / "recorded"), **fields)
+
+    return write
+
+
+def lines_of(recorded: Recorded) -> list[str]:
+    return [f"{one.method} {one.url}" for one in recorded.requests]
+
+
+@pytest.mark.parametrize("end", ["", ' "http://a.test/" "Mozilla \\"x\\"" "203.0.113.7"'])
+def test_equal_requests_of_an_access_log_become_one_with_a_weight(replay, end):
+    """POST, the bytes of a TLS handshake, a timeout and OPTIONS * are left out."""
+    wanted = ("GET /a?b=c HTTP/1.1", "HEAD / HTTP/2.0", "GET /a?b=c HTTP/1.0")
+    others = ("POST /a HTTP/1.1", "\\x16\\x03", "-", "OPTIONS * HTTP/1.0")
+    recorded = read_recorded_requests(replay(*(log_line(one, end=end) for one in (*wanted, *others)), ""))
+    assert (lines_of(recorded), recorded.weights) == (["GET /a?b=c", "HEAD /"], [2, 1])
+    assert {one.body for one in recorded.requests} == {None}
+    assert [text.split()[0] for text in recorded.left_out.split(", ") if text[0].isdigit()] == ["1", "3"]
+    once = read_recorded_requests(replay(*(log_line(one, end=end) for one in wanted[:2])))
+    assert (lines_of(once), once.weights, once.left_out) == (["GET /a?b=c", "HEAD /"], [], "")
+
+
+def test_a_log_of_caddy_has_other_lines_and_other_hosts(replay):
+    """Caddy logs a failed request twice, and hides credentials."""
+    lines = ('{"level": "info", "msg": "serving"}', caddy_line("/1"), caddy_line("/2", host="A.test"),
+             caddy_line("/3", host="b.test"), caddy_line("/1", logger="http.log.error"))  # fmt: skip
+    recorded = read_recorded_requests(replay(*lines))
+    assert (lines_of(recorded), recorded.requests[0].headers) == (["GET /1", "GET /2"], {"Accept": "x/y"})
+    assert recorded.left_out == "2 that are not HTTP requests, 1 for other hosts than a.test"
+
+
+def test_targets_of_vegeta_have_lists_of_headers_and_bodies_in_base64(replay):
+    lines = (
+        {"method": "GET", "url": "http://a.test/1"},
+        {"method": "PUT", "url": "http://a.test/2", "body": "aGk=", "header": {"X": ["1", "2"], "Cookie": ["a", "b"]}},
+    )
+    first, second = read_recorded_requests(replay(*map(json.dumps, lines))).requests
+    assert first.url == "/1"
+    assert (second.method, second.body, second.headers) == ("PUT", b"hi", {"X": "1, 2", "Cookie": "a; b"})
+    with pytest.raises(FieldError, match="line 1: its body"):  # it may be text
+        read_recorded_requests(replay(json.dumps({"method": "PUT", "url": "http://a.test", "body": "aGk="})))
+
+
+def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay):
+    params = [{"name": "q", "value": "a b&"}, {"name": "e"}]
+    posted = {"mimeType": "application/x-www-form-urlencoded", "params": params}
+    form = {"method": "POST", "url": "http://a.test/", "postData": posted}
+    (request,) = read_recorded_requests(replay(har_of(form))).requests
+    assert (request.body, request.headers) == (b"q=a+b%26&e=", {"Content-Type": posted["mimeType"]})
+    upload = {**form, "postData": {**posted, "mimeType": "multipart/form-data; boundary=x"}}
+    with pytest.raises(FieldError, match=r"entry 2: .*parameters"):
+        read_recorded_requests(replay(har_of(form, upload)))
+    assert read_recorded_requests(replay(har_of(form, upload), skip_bad=True)).left_out == "1 that cannot be read"
+
+
+@pytest.mark.parametrize("lines", [
+    ["import http from 'k6/http';", "export default () => { http.get('http://a.test'); }"],
+    ["from locust import HttpUser"], ['{"info": {"schema": "https://schema.getpostman.com/v2"}, "item": []}'],
+    ["{", '  "openapi": "3.1.0"', "}"], ["[]"], ["GET http://a.test/"], ["hello", "world"],
+])  # fmt: skip
+def test_another_format_is_refused_with_those_that_are_supported(replay, lines):
+    with pytest.raises(FieldError, match=r"HAR.*JSON Lines.*vegeta.*Caddy.*nginx") as refusal:
+        read_recorded_requests(replay(*lines, skip_bad=True))
+    assert "\n" not in str(refusal.value)
+
+
+def test_an_entry_that_cannot_be_read_is_named_or_skipped_and_counted(replay):
+    """Its content is not shown, since it may hold a secret."""
+    lines = (log_line("GET /a HTTP/1.1"), log_line("GET /{}?token=hush HTTP/1.1"), "token=hush")
+    with pytest.raises(FieldError, match=r"line 2: .*skip_bad") as refusal:
+        read_recorded_requests(replay(*lines))
+    assert "hush" not in str(refusal.value)
+    recorded = read_recorded_requests(replay(*lines, skip_bad=True))
+    assert (lines_of(recorded), recorded.left_out) == (["GET /a"], "2 that cannot be read")
+    with pytest.raises(FieldError, match="no request that can be sent; left out: 1 "):
+        read_recorded_requests(replay(log_line("POST /a HTTP/1.1")))
+
+
+TIMED = [
+    ([log_line(f"GET /{k} HTTP/1.1", second) for k, second in enumerate([30, 30, 31, 30, 33])],
+     [0, 1 / 3, 2 / 3, 1, 3], "01324"),
+    ([caddy_line("/0", 100.5, duration=0.5), caddy_line("/1", 101.75, duration=2), caddy_line("/2", 100.25)],
+     [0, 0.25, 0.5], "102"),
+    ([har_of(*({"url": f"http://a.test/{k}"} for k in range(2)),
+             times=["2025-10-10T13:55:36.250Z", "2025-10-10T15:55:36.125+02:00"])], [0, 0.125], "10"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "starts", "order"), TIMED, ids=["access log", "caddy", "har"])
+def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, order):
+    """Sorted, and relative to the first. Shards keep the start of every request."""
+    workload = pin_recorded_requests(replay(*lines, replay_times=True, shards=2))
+    check_load(workload)
+    assert (is_open(workload), is_warm(workload), workload.requests) == (True, True, len(starts))
+    assert lines_of(read_recorded_requests(workload)) == [f"GET /{k}" for k in order]
+    schedule, parts = arrivals_of(workload), [take_share(workload, index, 2) for index in range(2)]
+    assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(starts)
+    assert schedule.length == pytest.approx(starts[-1] * len(starts) / (len(starts) - 1))
+    assert [schedule.due(start + 1e-6) for start in (-1.0, *starts)] == list(range(len(starts) + 1))
+    assert longest_pause(workload) <= schedule.length
+    for index, part in enumerate(map(arrivals_of, parts)):
+        assert [part.start_of(k) for k in range(part.count)] == pytest.approx(starts[index::2])
+    assert sum(map(requests_in, parts)) == len(starts)
+
+
+@pytest.mark.parametrize(("lines", "fields", "key"), [
+    (['{"path": "/"}'], {}, "replay_times"),
+    ([log_line("GET / HTTP/1.1")], {}, "replay"),
+    ([caddy_line("/", None), caddy_line("/")], {}, "replay"),
+    (TIMED[0][0], {"requests": 3}, "requests"), (TIMED[0][0], {"duration": 3.0}, "duration"),
+    (TIMED[0][0], {"rate": 3.0}, "rate"), (TIMED[0][0], {"arrivals": "poisson"}, "arrivals"),
+])  # fmt: skip
+def test_recorded_times_need_times_and_no_other_schedule(replay, lines, fields, key):
+    with pytest.raises(FieldError) as refusal:
+        check_load(pin_recorded_requests(replay(*lines, replay_times=True, **fields)))
+    assert refusal.value.key == (key,)
