@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import random
 import shutil
 import signal
 import socket
@@ -180,14 +181,20 @@ def _stop(process: subprocess.Popen[bytes]) -> Iterator[None]:
             raise
 
 
-def _listen() -> socket.socket:
-    return socket.create_server(("127.0.0.1", 0), backlog=512)
+def _listen(port: int = 0) -> socket.socket:
+    return socket.create_server(("127.0.0.1", port), backlog=512)
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports on which nothing listens."""
+    """Return ports on which nothing listens, below those that the system gives to programs that name none."""
     with contextlib.ExitStack() as stack:
-        return [stack.enter_context(_listen()).getsockname()[1] for _ in range(count)]
+        found: list[int] = []
+        while len(found) < count:
+            port = random.randrange(10_000, 32_000)
+            with contextlib.suppress(OSError):  # it is in use
+                stack.enter_context(_listen(port))
+                found.append(port)
+        return found
 
 
 def _accepts(server: Server) -> bool:
