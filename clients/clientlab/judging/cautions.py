@@ -325,10 +325,9 @@ def noisy_trials(of: Scope) -> str | None:
 
 _BY_KIND = {rule.kind: rule for rule in RULES}
 
-# Kinds in the stored runs of docs/findings-*.md, measured before these rules had other names. Delete this statement
+# Kinds in two stored runs, httpx2 and the demo, measured before these rules had other names. Delete this statement
 # once those runs are measured again.
 _BY_KIND |= {
-    "upstream-bound": _BY_KIND["server-bound"],
     "not-warm": _BY_KIND["start-up"],
     "percentiles-of-failures": _BY_KIND["errors"],
 }
