@@ -1,7 +1,8 @@
-"""Measure the lab itself: ``scripts/bench [overhead|upstream|truth …] [--rounds N] [--client NAME] [--seed N]``.
+"""Measure the lab itself: ``scripts/bench [overhead|upstream|streams|truth …] [--rounds N] [--client NAME]``.
 
 overhead: what the lab adds to a bare loop of each client, in about 15 minutes.
 upstream: the mock server compared with a bare aiohttp handler, and how exact its delays are, in about a minute.
+streams: how exact the moments of streamed events are, and what recording an event costs, in two minutes.
 truth: real trials with a known bottleneck, and simulations of how often intervals, headlines and comparisons hold.
 """
 
@@ -14,10 +15,10 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import bare_loops, overhead, simulated_runs, upstream, verdicts
+from benchmarks import bare_loops, overhead, simulated_runs, streams, upstream, verdicts
 from benchmarks.figures import BenchmarkRow
 
-PARTS = ("overhead", "upstream", "truth")
+PARTS = ("overhead", "upstream", "streams", "truth")
 SEED = 1
 """The methods were chosen with this seed; any other one checks them."""
 
@@ -54,6 +55,8 @@ def rows(parts: list[str] | tuple[str, ...], chosen: argparse.Namespace) -> Iter
         yield from overhead.rows(chosen.rounds, chosen.client or list(bare_loops.strategies()))
     if "upstream" in parts:
         yield from upstream.rows(max(3, chosen.rounds // 3))
+    if "streams" in parts:
+        yield from streams.rows(max(5, chosen.rounds // 2))
     if "truth" in parts:
         yield from verdicts.rows()
         yield from simulated_runs.rows(chosen.seed)

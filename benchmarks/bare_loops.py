@@ -36,7 +36,7 @@ Run = Callable[[int], None]
 
 def strategies() -> dict[str, str]:
     """Return the strategy to measure for each client."""
-    names = [name for name, spec in CLIENTS.items() if not spec.program]
+    names = [name for name, spec in CLIENTS.items() if not spec.program and not spec.formats]
     return {name: name if CLIENTS[name].kind == "blocking" else f"{name}@workers" for name in names}
 
 

@@ -177,7 +177,8 @@ def _place_of(code: Any) -> str:
 
 _BODIES = (bytes, bytearray, memoryview)
 _BEYOND_URL = (
-    "method", "headers", "body", "payload_size", "upload_size", "replay", "read", "elapsed", "first_byte", "timeout",
+    "method", "headers", "body", "payload_size", "upload_size", "replay", "read", "elapsed", "first_byte", "stream",
+    "timeout",
 )  # fmt: skip
 
 

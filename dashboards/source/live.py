@@ -31,6 +31,10 @@ def make_dashboard() -> board.Dashboard:
     row = board.Row("Open load: requests that arrive at a planned rate").collapsed(collapsed=True)
     for panel in _open_load():
         row = row.with_panel(panel)
+    made = made.with_row(row)
+    row = board.Row("Streams: responses that arrive event by event").collapsed(collapsed=True)
+    for panel in _streams():
+        row = row.with_panel(panel)
     made = made.with_row(row).with_row(board.Row("Upstreams and proxy: is the server the bottleneck?"))
     for panel in (*_upstreams(), *_proxy()):
         made = made.with_panel(panel)
@@ -141,7 +145,7 @@ def _standings() -> tables.Panel:
             panels.UNITS[figure.unit],
         )
         for figure, metric in EXPORTED
-        if figure.column is not None and figure.column.when in {"always", "known"}
+        if figure.column is not None and figure.column.when in {"always", "known"} and figure.needs != "stream"
     ]
     queries.append((_so_far("errors"), "errors", "short"))
     shown = [("Value #Y", "rank"), ("legend", "strategy")]
@@ -239,6 +243,43 @@ def _open_load() -> Iterator[Panel]:
     waiting = f"sum by (legend) (clientlab_backlog_requests{{{ARMS}}})"
     description = "Requests that are due and have not ended, beyond those that may be in flight (c)."
     yield _arm_lines("How many requests wait to be sent?", description, "short", waiting)
+
+
+def _streams() -> Iterator[Panel]:
+    yield bars(
+        "What does an event cost in CPU time? Shorter is better",
+        "The median over the rounds so far: CPU time of the client's processes per event.",
+        "s",
+        _so_far("cpu_seconds_per_event"),
+        order="sort",
+    ).no_value("none in this run")
+    yield bars(
+        "How long do clients hold an event back? Median lag, shorter is better",
+        "The median over the rounds so far: from the server's write of an event until the client hands it over.",
+        "s",
+        _so_far("lag_seconds", ', quantile="0.5"'),
+        order="sort",
+    ).no_value("none in this run")
+    yield _arm_lines(
+        "How many events a second?",
+        "Events per measured second. Pauses between trials do not count.",
+        "short",
+        _per_measured_second("clientlab_events_total"),
+    )
+    yield panels.heat(
+        "How long are the gaps between events?",
+        "Gaps of the chosen strategies over the last ten seconds, as the clients get the events.",
+        f"sum by (le) (rate(clientlab_gap_seconds_bucket{{{ARMS}}}[10s]))",
+    )
+    first, late = (_so_far(f"{name}_seconds", f', quantile="{share}"')
+                   for name, share in (("first_event", "0.5"), ("write_error", "0.99")))  # fmt: skip
+    yield bars("How long until the first event?", "Median over all streams; median of the rounds so far.", "s", first)
+    yield bars(
+        "How late does the upstream write events (p99)?",
+        "Its write error is part of gaps, and not of the lag.",
+        "s",
+        late,
+    )
 
 
 def _upstreams() -> Iterator[Panel]:

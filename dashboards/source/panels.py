@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from grafana_foundation_sdk.builders import barchart, bargauge, common, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.builders import barchart, bargauge, common, heatmap, prometheus, stat, table, timeseries
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as looks
@@ -18,7 +18,7 @@ from grafana_foundation_sdk.models import prometheus as prom
 from clientlab.units import Unit
 
 Panel = Builder[model.Panel]
-Styled = TypeVar("Styled", timeseries.Panel, bargauge.Panel, stat.Panel, table.Panel, barchart.Panel)
+Styled = TypeVar("Styled", timeseries.Panel, bargauge.Panel, stat.Panel, table.Panel, barchart.Panel, heatmap.Panel)
 SOURCE = looks.DataSourceRef(type_val="prometheus", uid="clientlab-prometheus")
 UNITS: dict[Unit, str] = {
     "seconds": "s",
@@ -85,6 +85,13 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
         .override_by_regexp(r"/\(([^)]*, )?proxy(-tls)?\)/", [_DASHES])
         .tooltip(common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING))
     )
+
+
+def heat(title: str, description: str, buckets: str) -> heatmap.Panel:
+    """Return a heat map over time of a histogram of seconds, from a query of its buckets."""
+    one = query(buckets, "{{le}}").format(prom.PromQueryFormat.HEATMAP)
+    panel = styled(heatmap.Panel(), title, description, one, unit="short")
+    return panel.calculate(calculate=False).y_axis(heatmap.YAxisConfig().unit("s"))
 
 
 def legend_below() -> common.VizLegendOptions:

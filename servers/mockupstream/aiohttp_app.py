@@ -98,7 +98,7 @@ class _AiohttpUpstream:
             digest = digest_of(request.method, request.raw_path)
             self._ledger.ready(route.number, reply.status, held, reply.seconds, length, sent, digest)
             if reply.pieces is not None:
-                return await self._stream(request, reply)
+                return await self._stream(request, reply, read + reply.seconds)
             query = request.rel_url.raw_query_string
             if not (reply.seconds or request.body_exists) and self._contract.is_settled(route, query):
                 self.quick.remember(request, route, reply)
@@ -106,17 +106,20 @@ class _AiohttpUpstream:
         finally:
             self._ledger.end()
 
-    async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+    async def _stream(self, request: web.Request, reply: Reply, due: float) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
         response.content_length = reply.length
         await response.prepare(request)
-        due = time.monotonic()
         for piece in reply.pieces or ():
             if piece.pause:
                 due += piece.pause
                 await self._alarm.until(due)
-            self._ledger.sent(len(piece.data))
-            await response.write(piece.data)
+            data = piece.write(due)
+            self._ledger.sent(len(data))
+            if piece.ends:
+                await response.write_eof(data)
+                return response
+            await response.write(data)
         await response.write_eof()
         return response
 

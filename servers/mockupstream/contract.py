@@ -6,14 +6,20 @@ An application reads a request into a `Call`, gets the `Reply` from `Contract.re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from mockupstream import payloads
 from mockupstream.behaviour import Behaviour, BehaviourReader, read_delay, read_status
 from mockupstream.payloads import Piece
 from mockupstream.refusals import RefusedError, as_json, whole_number
 from mockupstream.settings import Settings
+from mockupstream.streams import HEADER, Stream, read_stream
 
+API_PATHS = {
+    "openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses", "anthropic": "/v1/messages",
+}  # fmt: skip
 JSON = "application/json"
 OCTETS = "application/octet-stream"
 _ROOT = as_json({"message": "hello"})
@@ -83,6 +89,7 @@ class Contract:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._reader = BehaviourReader(settings)
+        self._read_stream = lru_cache(maxsize=256)(lambda chosen: read_stream(dict(chosen), settings))
 
     def reply(self, route: Route, call: Call) -> Reply:
         """Return the response and its delay in seconds. A refused request also gets a response."""
@@ -180,6 +187,15 @@ class Contract:
         """`/planets/{name}?lon=&lat=&elevation=&when=`: the position of a planet."""
         return Answer(JSON, payloads.planet_position(call.arguments["name"], behaviour.parameters))
 
+    def events(self, call: Call, behaviour: Behaviour, name: str = "") -> Answer:
+        """`/stream` and the paths of APIs, whose format is `name`: events, one after the other (see `streams`)."""
+        given = parse_qsl(call.headers().get(HEADER, ""), keep_blank_values=True)
+        settings = {**behaviour.parameters, **dict(given), **({"format": name} if name else {})}
+        seed = settings.pop("seed", None)
+        stream: Stream = self._read_stream(frozenset(settings.items()))
+        pieces = stream.pieces(None if seed is None else whole_number(seed, "seed", 0))
+        return Answer(stream.format.content_type, b"", pieces=pieces, length=stream.length)
+
     def unknown(self, _call: Call, _behaviour: Behaviour) -> Answer:
         """Refuse any other path."""
         raise RefusedError(404, "no such path", paths=[route.template for route in ROUTES])
@@ -201,6 +217,11 @@ ROUTES = (
     Route("/status/{code}", 7, Contract.status, settled=True),
     Route("/planets/{name}", 8, Contract.planet),
     Route("/upload", 9, Contract.upload),
+    Route("/stream", 10, Contract.events),
+    *(
+        Route(path, 11 + place, partial(Contract.events, name=name))
+        for place, (name, path) in enumerate(API_PATHS.items())
+    ),
 )
 UNKNOWN = Route("unknown", len(ROUTES), Contract.unknown)
 EVERY_ROUTE = (*ROUTES, UNKNOWN)

@@ -58,9 +58,9 @@ class _FlaskUpstream:
             self._ledger.begin()
             streams = False
             try:
-                reply = self._reply(route, arguments)
+                reply, due = self._reply(route, arguments)
                 streams = reply.pieces is not None
-                body = _Body(reply, self._ledger) if streams else reply.body
+                body = _Body(reply, self._ledger, due) if streams else reply.body
                 response = _Response(body, reply.status, reply.headers)
                 if reply.length is not None:
                     response.content_length = reply.length
@@ -80,7 +80,8 @@ class _FlaskUpstream:
             self._seen.add(connection)
         self._ledger.connection()
 
-    def _reply(self, route: Route, arguments: dict[str, str]) -> Reply:
+    def _reply(self, route: Route, arguments: dict[str, str]) -> tuple[Reply, float]:
+        """Return the reply after its delay, and when it was planned."""
         digest = digest_of(request.method, request.environ["RAW_URI"])
         length, sha256 = _read(request, digest=route.digest)
         read = time.monotonic()
@@ -97,26 +98,27 @@ class _FlaskUpstream:
         _sleep_until(read + reply.seconds)
         sent = len(reply.body) if request.method != "HEAD" else 0
         self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent, digest)
-        return reply
+        return reply, read + reply.seconds
 
 
 class _Body:
     """The pieces of a reply. It is in flight until the server closes it, which WSGI promises even if sending fails."""
 
-    def __init__(self, reply: Reply, ledger: Ledger) -> None:
+    def __init__(self, reply: Reply, ledger: Ledger, due: float) -> None:
         self._pieces = iter(reply.pieces or ())
         self._ledger = ledger
-        self._due: float | None = None
+        self._due = due
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
         piece = next(self._pieces)
-        self._due = (time.monotonic() if self._due is None else self._due) + piece.pause
+        self._due += piece.pause
         _sleep_until(self._due)
-        self._ledger.sent(len(piece.data))
-        return piece.data
+        data = piece.write(self._due)
+        self._ledger.sent(len(data))
+        return data
 
     def close(self) -> None:
         self._ledger.end()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,10 +27,19 @@ _RANGES = {"lon": (-360.0, 360.0), "lat": (-90.0, 90.0), "elevation": (-11_000.0
 
 
 class Piece(NamedTuple):
-    """A part of a body, sent `pause` seconds after the one before it."""
+    """A part of a body, sent `pause` seconds after the one before it.
+
+    `data` may be a function of the planned moment (monotonic seconds), which is called when the part is sent. `ends`:
+    the end of the body is sent in the same write, if the server can.
+    """
 
     pause: float
-    data: bytes
+    data: bytes | Callable[[float], bytes]
+    ends: bool = False
+
+    def write(self, due: float) -> bytes:
+        """Return the bytes to send now."""
+        return self.data if isinstance(self.data, bytes) else self.data(due)
 
 
 def seeded(size: int, seed: int | None) -> bytes:

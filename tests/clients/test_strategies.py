@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 import subprocess
@@ -41,8 +42,11 @@ def test_the_entries_in_the_source_are_those_of_the_decorators_that_run(package,
         called[spec.name] = replace(spec, import_path=place, description=cls.__doc__.splitlines()[0].rstrip("."))
         return cls
 
+    files = sorted(Path(package.__file__).parent.glob("*.py"))
+    for file in files:  # a module may import another one
+        importlib.import_module(f"{package.__name__}.{file.stem}")
     monkeypatch.setattr(spec_class, "__call__", note)
-    for file in Path(package.__file__).parent.glob("*.py"):
+    for file in files:
         runpy.run_path(str(file))
     assert called == listed
 
@@ -132,7 +136,8 @@ def test_the_articles_of_a_strategy_are_those_of_the_bundled_experiments():
     """An article's arms may have settings. Control arms do not count."""
     found = articles()
     assert set().union(*found.values()) == {
-        "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "httpx2", "pythons",
+        "six-strategies", "sessions", "semaphore", "keepalive", "frameworks", "httpx2", "pythons", "streams",
+        "llm-sdks",
     }  # fmt: skip
     assert "requests-session@sync_to_async" not in found  # a control arm of six-strategies
     sources = {row["name"]: row["source"] for row in strategy_rows()}

@@ -17,7 +17,6 @@ from grafana_foundation_sdk.models.prometheus import Dataquery
 from clientlab.cluster.exporter import make_families
 from clientlab.cluster.live_metrics import ARM_LABELS, BUCKETS, TrialMetrics
 from clientlab.results.figures import EXPORTED
-from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 from grafana_panels import DASHBOARDS, FOLDER, expressions, panels
@@ -67,9 +66,7 @@ def test_no_query_averages_quantiles_or_mixes_runs(name):
 @pytest.fixture
 def exported(tmp_path) -> set[str]:
     """The names of all metrics that workers, the exporter and upstreams export, and those that rules record."""
-    trial = TrialMetrics(
-        "run", "experiment", a_planned_trial(), Workload(delay=Delay.parse("1ms"), rate=1), Path(tmp_path)
-    )
+    trial = TrialMetrics("run", "experiment", a_planned_trial(), Workload(stream="sse", rate=1), Path(tmp_path))
     trial.started()
     trial.ended()
     upstream = UpstreamCollector(Book(), "", "")

@@ -62,6 +62,13 @@ class _GroupedCommand(click.Command):
 @click.option("--expect", type=STATUSES,
               help="Statuses that are successes: 2xx,404.  [default: all below 400]")
 @click.option("--first-byte", is_flag=True, help="Also measure the time to the first byte of each body.")
+@click.option("--stream", type=click.Choice(["sse", "jsonl", "openai-chat", "openai-responses", "anthropic"]),
+              metavar="FORMAT",
+              help="Read streams of events: sse, jsonl, openai-chat, openai-responses or anthropic.")
+@click.option("--first", type=DELAY, help="Time to the first event of a stream.  [default: 0ms]")
+@click.option("--every", type=DELAY, help="Time between its events.  [default: 10ms]")
+@click.option("--events", type=int, help="Events of each stream.  [default: 100]")
+@click.option("--stream-options", metavar="NAME=VALUE&…", help="More settings of the mock: pings=10&end=5ms&size=200.")
 @click.option("--connections", type=click.Choice(["cold", "warm"]),
               help="Connect during the measured time (cold) or before it (warm).  "
               "[default: cold with -n, warm with -d]")

@@ -51,6 +51,7 @@ class ApacheBench:
             (workload.read == "chunks", "read", "keeps no body; leave out `read`"),
             (workload.upload == "stream", "upload", "holds the body in memory; leave out `upload`"),
             (workload.elapsed, "elapsed", "has only its own clock; leave out `elapsed`"),
+            (workload.stream is not None, "stream", "reads no streams of events; leave out `stream`"),
             (workload.first_byte, "first_byte", "reports no first byte; leave out `first_byte`"),
             (workload.expect is not None, "expect", "names no status; leave out `expect`"),
             (is_warm(workload), "connections", "opens its connections in its own time; write cold"),

@@ -52,6 +52,12 @@ class Quirks:
     late_in_bodies: float = _quirk("seconds after the time limit until it notices silence in a body", default=0.0)
 
 
+SEARCHES = Quirks(searches_pool=True)
+SSE_FORMATS, OPENAI_FORMATS = (
+    ("sse", "openai-chat", "openai-responses", "anthropic"),
+    ("openai-chat", "openai-responses"),
+)
+LLM_EXTRA = "llm"
 LIBCURL_QUIRKS = Quirks(
     resends_after=("used connection closed", "used connection reset"),
     resumes_tls=True,
@@ -83,6 +89,7 @@ class ClientSpec:
     unlimited: bool = False  # its pool can be without a limit
     native: bool = False  # its library works outside the GIL: each thread can use a core
     own_threads: bool = False  # its library starts threads itself
+    formats: tuple[str, ...] = ()  # it parses streams of these formats, and does nothing else; see `Client`
     url_only: bool = False  # a user's function: it gets a URL, and no method, header, body or CA
     quirks: Quirks = Quirks()
     import_path: str = ""  # module:Class
@@ -110,6 +117,7 @@ class Budget:
 
 StatusAndBody = tuple[int, bytes]  # plain and whole: a richer type would cost as much as the recorder
 Opened = Callable[[], None]  # called for each connection that a library opened without Python's sockets
+EventSink = Callable[[Any], object]  # receives a parsed event, as bytes or str
 Sink = Callable[[bytes], object]  # receives a body chunk by chunk; its return value is ignored
 
 
@@ -130,10 +138,12 @@ class ClientBase:
 class Client(ClientBase):
     """A blocking client. Several threads may call `send` at once.
 
-    Three methods are optional, also in an asyncio client. ``stream(request, sink)`` passes the body to `sink` in chunks
+    Four methods are optional, also in an asyncio client. ``stream(request, sink)`` passes the body to `sink` in chunks
     and returns the status; a client whose library cannot send an `Upload` of known length has ``streams_uploads =
-    False``. ``timed(request)`` is `send`, and also returns the seconds that the library measured. The class method
-    ``import_library()`` imports what the module does not, because other clients of the module do not need it.
+    False``. ``events(request, sink)`` passes on each event of a stream that the library has parsed; with
+    ``hands_over_texts = True``, only its text. ``timed(request)`` is `send`, and also returns the seconds that the
+    library measured. The class method ``import_library()`` imports what the module does not, because other clients of
+    the module do not need it.
     """
 
     def open(self) -> None:

@@ -14,6 +14,7 @@ from clientlab.clients.client_interface import (
     Budget,
     Client,
     ClientSpec,
+    EventSink,
     Opened,
     Sink,
     StatusAndBody,
@@ -107,6 +108,23 @@ class RequestsSession(_Requests):
             request.method, request.url, headers=request.headers, data=request.body, timeout=timeout, verify=verify,
             allow_redirects=False, stream=stream,
         )  # fmt: skip
+
+
+@ClientSpec("requests-lines", "requests", "pool", needs=("urllib3",), pairs=("threads",), formats=("sse", "jsonl"))
+class RequestsLines(RequestsSession):
+    """One requests.Session, whose `iter_lines` splits a stream."""
+
+    def __init__(self, budget: Budget, opened: Opened, *, chunk_size: int = 512) -> None:
+        super().__init__(budget, opened)
+        self._chunk_size = chunk_size
+
+    def events(self, request: Request, sink: EventSink) -> int:
+        with self._respond(request, stream=True) as response:
+            if response.status_code < 400:
+                for line in response.iter_lines(self._chunk_size):
+                    if line.startswith((b"data:", b"{")):
+                        sink(line)
+            return response.status_code
 
 
 @ClientSpec("requests-session-per-thread", "requests", "per thread", needs=("urllib3",), only=IN_THREADS)

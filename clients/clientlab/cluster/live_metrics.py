@@ -19,7 +19,8 @@ from clientlab.results.plan import Arm
 from clientlab.statistics.histogram import Floats
 from clientlab.trial.result import Outcome, PlannedTrial
 from clientlab.trial.sample_log import ERROR_CODES, process_notes
-from clientlab.trial.samples import Flags, LogFollower
+from clientlab.trial.samples import Flags, Integers, LogFollower
+from clientlab.trial.stream_times import EventFollower, parse_marks
 from clientlab.trial.usage import read_footprint
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.workload import Workload, delay_of
@@ -76,6 +77,9 @@ class TrialMetrics(Collector):
         self._delay_of, self._schedule = delay_of(workload), arrivals_of(workload)
         self._hides_connections = strategies.client_spec(strategies.find(planned.strategy).client).quirks.uncounted
         self._log = LogFollower(folder)
+        self._events = None if workload.stream is None else EventFollower(folder)
+        self._event_count, self._arrived = 0, dict[int, float]()  # of each open stream, when its last event arrived
+        self._gaps, self._lags = _Histogram(), _Histogram()
         self._lock = threading.Lock()
         self._outcomes = dict.fromkeys(("ok",) if self._schedule is None else ("ok", DROPPED), 0)
         self._latency, self._lateness = _Histogram(), _Histogram()
@@ -138,6 +142,8 @@ class TrialMetrics(Collector):
             seconds = seconds + late
             self._planned = self._schedule.due(now - began)
             self._backlog = max(0, self._planned - sum(self._outcomes.values()) - most_in_flight)
+        if self._events is not None:
+            self._look_at_events(self._events, numbers)
         # A failed request has no answer: it ranks after every successful one, as in the quantiles of the run file.
         self._latency.add(seconds, records["error"] == 0)
         if self._delay_of is not None:
@@ -145,6 +151,25 @@ class TrialMetrics(Collector):
         self._cpu = max(self._cpu, self._read_cpu() - self._cpu_before)
         opened = sum(note.opened for note in process_notes(self._folder))
         self._connections = max(0, opened - self._connections_before)
+
+    def _look_at_events(self, follower: EventFollower, ended: Integers) -> None:
+        """Count the events since the last look. `ended`: the requests that have ended since then."""
+        events = follower.new_events()
+        self._event_count += len(events)
+        order = np.lexsort((events["at"], events["request"]))
+        requests, arrived = events["request"][order], events["at"][order]
+        before = np.roll(arrived, 1)
+        for place in np.flatnonzero(np.diff(requests, prepend=-1)).tolist():  # the first of each stream
+            before[place] = self._arrived.get(int(requests[place]), np.nan)
+        gaps = (arrived - before)[~np.isnan(before)]
+        self._gaps.add(gaps, np.ones(len(gaps), bool))
+        self._arrived |= zip(requests.tolist(), arrived.tolist(), strict=True)
+        for number in ended.tolist():
+            self._arrived.pop(number, None)
+        marks, is_mark = parse_marks(events["mark"])
+        lags = (events["at"] - marks[1] / 1e9)[is_mark]
+        if len(lags) and lags.min() >= 0:  # else the server's clock is another one
+            self._lags.add(lags, np.ones(len(lags), bool))
 
     def _read_cpu(self) -> float:
         """Return the CPU seconds of the trial's processes so far, in steps of 10 ms, and read their memory."""
@@ -187,6 +212,11 @@ class TrialMetrics(Collector):
             yield self._lateness.metric("clientlab_lateness_seconds", text, self._labels)
             text = "Open load: requests that are due and have not ended, beyond those that may be in flight."
             yield self._gauge("clientlab_backlog_requests", text, self._backlog)
+        if self._events is not None:
+            yield self._counter("clientlab_events", "Events that the client handed over.", self._event_count)
+            yield self._gaps.metric("clientlab_gap_seconds", "Time between two events of a stream.", self._labels)
+            text = "From the write of an event by the lab's upstream until the client handed it over."
+            yield self._lags.metric("clientlab_lag_seconds", text, self._labels)
         until = self._ended or time.time()
         measured = 0.0 if self._started is None else max(0.0, until - self._started)
         text = "Measured time: requests over it are the throughput. Each of n shards has 1/n of it."

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from clientlab.conformance.checks import FIX, NO_TIME_LIMIT, Cause, CheckResult, causes_of
 from clientlab.conformance.faults import check_certificates, check_refused, check_server_faults, check_unanswered
 from clientlab.conformance.load import check_duration, check_same_work, check_stop
+from clientlab.conformance.streams import check_streams
 from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.trial.process_handle import TrialFailed
 
@@ -14,9 +15,13 @@ __all__ = ["CheckResult", "causes_of", "conform"]
 
 _SCENARIOS = (
     check_same_work, check_server_faults, check_certificates, check_refused, check_unanswered, check_duration,
-    check_stop,
+    check_stop, check_streams,
 )  # fmt: skip
-_NOT_FOR_FUNCTIONS = {check_certificates, check_unanswered}  # a function gets only a URL, without CA and time limit
+_NOT_FOR_FUNCTIONS = {
+    check_certificates,
+    check_unanswered,
+    check_streams,
+}  # a function gets only a URL, without CA and time limit
 _LIMITED = {"time limit kept", "no answer", "silence in the headers", "silence in the body"}
 _COUNTS = {"connections counted", "connections over TLS counted", "refused connection not opened"}
 

@@ -17,6 +17,7 @@ from clientlab.trial import measurement
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.result import Outcome
 from clientlab.trial.samples import Samples
+from clientlab.trial.stream_times import StreamTimes
 from clientlab.workload.workload import Workload
 
 
@@ -111,6 +112,7 @@ class Evidence:
     samples: Samples
     numbers: list[int]
     kinds: dict[int, str]
+    streams: StreamTimes | None = None
 
     @property
     def client(self) -> ClientSpec:
@@ -140,7 +142,7 @@ def measure(strategy: Strategy, workload: Workload, server: CountingServer, watc
     samples, numbers = found.samples, list(map(int, found.samples.numbers))
     errors = zip(numbers, samples.records["error"].tolist(), strict=True)
     kinds = {number: samples.kinds[code] for number, code in errors if code}
-    return Evidence(strategy, workload, server, found.outcome, samples, numbers, kinds)
+    return Evidence(strategy, workload, server, found.outcome, samples, numbers, kinds, found.streams)
 
 
 def measure_against(

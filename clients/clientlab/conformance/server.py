@@ -43,6 +43,15 @@ class Stall(Last):
     """The start of an answer. Nothing follows until the client gives up, or for `PATIENCE`."""
 
 
+@dataclass(frozen=True)
+class Paced:
+    """Blocks of an answer with pauses between them (HTTP/1.1 only). Each is made when it is sent."""
+
+    blocks: Sequence[Callable[[], bytes]]
+    pause: float  # seconds
+    closes: bool = False
+
+
 @dataclass
 class Seen:
     """One request, as received. `connection`: the number of its connection, from 1."""
@@ -55,7 +64,7 @@ class Seen:
     connection: int
 
 
-ServerAnswer = bytes | Iterator[bytes] | None
+ServerAnswer = bytes | Iterator[bytes] | Paced | None
 """The bytes to send. An iterator is sent block by block (HTTP/1.1 only). None closes the connection."""
 
 Respond = Callable[[Seen], ServerAnswer]
@@ -139,6 +148,14 @@ class CountingServer:
             seen = await _read_request(first, reader, number)
             first = b""
             began, answer = time.monotonic(), await self._answer(seen)
+            if isinstance(answer, Paced):
+                for make in answer.blocks:
+                    writer.write(make())
+                    await writer.drain()
+                    await asyncio.sleep(answer.pause)  # the pace of the stream
+                if answer.closes:
+                    return
+                continue
             for block in answer if isinstance(answer, Iterator) else [answer or b""]:
                 writer.write(block)
                 await writer.drain()

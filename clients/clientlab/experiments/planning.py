@@ -233,6 +233,7 @@ _NEEDED = {
     "elapsed": "elapsed = true in its workload",
     "first_byte": "first_byte = true in its workload",
     "delay": 'delay = "100ms" in its workload, or rtt',
+    "stream": 'stream = "sse" in its workload',
 }
 """What a figure needs → how to write it."""
 

@@ -90,7 +90,7 @@ class RunRequest:
         `base`: the experiment, whose servers are measured if no URL was given.
         """
         if urls := self.url or base.servers:
-            for name in ("upstreams", "routes", "delay", "path"):
+            for name in ("upstreams", "routes", "delay", "path", "first", "every", "events", "stream_options"):
                 if name in self.given:
                     advice = "write it into the URL" if name == "path" else "leave it out"
                     message = f"only the lab's own upstreams have `{name}`; {advice}"
@@ -176,6 +176,8 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
         question = "How many requests per second does each of these strategies hold here?"
     elif versions:
         question = "Is `{1}` slower than `{0}`?".format(*versions)
+    elif request.workload.get("stream"):
+        question = "Which of these strategies takes the least CPU time per event?"
     elif request.workload.get("cold"):
         question = "Which of these strategies has its first response soonest?"
     return Experiment(

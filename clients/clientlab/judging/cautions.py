@@ -23,6 +23,8 @@ from clientlab.trial.bottleneck import SHORT_SECONDS, describe_growth
 from clientlab.trial.result import Bound, Trial
 from clientlab.workload.load import is_warm
 
+_MOST_WRITE_ERROR = 1e-3  # seconds by which an upstream may write an event late, at p99
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -206,6 +208,15 @@ def server_bound(of: Scope) -> str | None:
     }.get(of.bottleneck or "")
 
 
+@Rule("the upstream wrote events late", "use fewer or slower streams, or give the upstream more workers or cores",
+      figures=["first_event_p50", "first_event_p99", "gap_p50", "gap_p99"])  # fmt: skip
+def late_events(of: Scope) -> str | None:
+    """Gaps as long as the write error are the server's, not the client's. Lag and CPU time do not contain it."""
+    error = BY_KEY["write_error_p99"]
+    late = of.at_least_half(lambda trial: (error.of(trial) or 0.0) > _MOST_WRITE_ERROR)
+    return f"the p99 of the write error is {error.text(error.over_rounds(late))}" if late else None
+
+
 @Rule("all cores were full", "stop other programs, use fewer workers, or set a delay", marks=True)
 def machine(of: Scope) -> str | None:
     """Client and servers competed for the cores: a larger machine may give another order."""
@@ -299,7 +310,8 @@ def few_requests(of: Scope) -> str | None:
     With ten, p99 of exponential delays has a standard deviation of 7 % and a bias of -1 %; with one, 17 % and -9 %
     (order statistics of 20,000 and 100,000 draws).
     """
-    few = any(one.figures.requests < 1000 and one.figures.latency_seconds for one in of.trials if not one.is_cold)
+    compared = [one for one in of.trials if not one.is_cold and not one.figures.stream]
+    few = any(one.figures.requests < 1000 and one.figures.latency_seconds for one in compared)
     return "p99 rests on fewer than ten requests" if few else None
 
 

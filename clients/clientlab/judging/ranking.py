@@ -234,10 +234,9 @@ def contrasts(
     if cpu_too:
         used = {name: clean_rounds(run, name, cpu.of) for name in names}
         of_cpu = _pair_ratios(pairs, used, compare_by(run, cpu, confidence), level)
-    open_loads = [any(trial.figures.open_load for trial in run.trials_of(arm.name)) for arm, _ in pairs]
     return [
-        Contrast(*pair, ranked_by(open_load=open_load), time, cpu_ratio)
-        for pair, open_load, time, cpu_ratio in zip(pairs, open_loads, of_time, of_cpu, strict=True)
+        Contrast(*pair, ranked_by(run.trials_of(pair[0].name)), time, cpu_ratio)
+        for pair, time, cpu_ratio in zip(pairs, of_time, of_cpu, strict=True)
     ]
 
 
@@ -345,4 +344,4 @@ def shortfall(trials: Sequence[Trial]) -> str | None:
 
 def is_least(trial: Trial) -> bool:
     """Return whether the figure that ranks a trial is only a lower bound, because requests failed."""
-    return ranked_by(open_load=trial.figures.open_load is not None).has_bounds([trial])
+    return ranked_by([trial]).has_bounds([trial])

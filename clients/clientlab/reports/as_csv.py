@@ -21,7 +21,7 @@ from clientlab.trial.server_counters import OF_LINK, ServerUse
 _LEFT_OUT = {
     "planned", "figures", "measured", "servers", "highest_rate", "shards", "verdict", "errors", "error_examples",
     "latency_seconds", "overhead_seconds", "histogram", "failed_histogram", "over_time", "open_load", "link", "began",
-    "disturbance", "paths", "first_byte_seconds",
+    "disturbance", "paths", "first_byte_seconds", "stream",
 }  # fmt: skip
 """Fields of a trial and of its parts that are more than a single value, or that say nothing outside the trial."""
 

@@ -18,7 +18,7 @@ from clientlab.judging.ranking import contrasts, link_pairs, route_contrasts, sh
 from clientlab.reports import rows as tables
 from clientlab.reports.sections import ChartRow, Curve, RowChart, Sweep, SweepPoint
 from clientlab.results.document import ClaimResult, Run
-from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, cost_of, ranked_by
+from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm, number_on
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, decide
 from clientlab.statistics.histogram import Distribution, decode_histogram, merge_distributions
@@ -82,15 +82,15 @@ def log_limits(values: Iterable[float], ends: Iterable[float] = ()) -> tuple[flo
     return min(shown) / 1.08, max(shown) * 1.08
 
 
-def _ranking_label(*, open_load: bool) -> str:
-    """Return the name of the figure that arms are ranked by."""
-    return ranked_by(open_load=open_load).label + (", from the planned start" if open_load else "")
+def _ranking_label(figure: Figure) -> str:
+    """Return the name of a figure that arms are ranked by."""
+    return figure.label + (", from the planned start" if figure.key == "p99" else "")
 
 
-def _charted_seconds(requests: int | None, *, open_load: bool) -> tuple[float, str]:
-    """Return a factor for the seconds that arms are ranked by, and what a chart calls the product."""
-    if open_load:
-        return 1.0, _ranking_label(open_load=True)
+def _charted_seconds(requests: int | None, figure: Figure) -> tuple[float, str]:
+    """Return a factor for the seconds of the figure that ranks arms, and what a chart calls the product."""
+    if figure is not ranked_by():
+        return 1.0, _ranking_label(figure)
     count = requests or 1000
     return float(count), "time for the request" if count == 1 else f"time for {count:,} requests"
 
@@ -108,12 +108,15 @@ def comparisons(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
     ):
         known = [one for one in pairs if one.time is not None and not one.arm.axes]
         names = [f"{one.arm.name} over {one.base.name}" for one in known]
-        rows = [_ratio_row(name, colours[one.arm.strategy], one.time) for name, one in zip(names, known, strict=True)]
+        rows = [
+            _ratio_row(name, colours[one.arm.strategy], one.time, one.figure)
+            for name, one in zip(names, known, strict=True)
+        ]
         if rows:
             yield _forest_plot(f"{title}: {pairs[0].figure.label}", rows, "times that of the first one")
     swept = {arm.name for arm in arms if arm.axes}
     for group in groups:
-        what = f"{_ranking_label(open_load=group.open_load)}, times that of the fastest arm"
+        what = f"{_ranking_label(group.ranks_by)}, times that of the fastest arm"
         if group.searched:
             what = f"{HIGHEST_RATE.label} of the fastest arm, times that of each arm"
         for load in group.by_load:
@@ -122,7 +125,7 @@ def comparisons(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
                 continue
             place = f" · {group.place_of(load[0])}" if group.mixed else ""
             ratios = [(row, None if row.fastest else row.ratio) for row in ranked]
-            rows = [_ratio_row(row.name, colours[row.planned.strategy], ratio) for row, ratio in ratios]
+            rows = [_ratio_row(row.name, colours[row.planned.strategy], ratio, group.ranks_by) for row, ratio in ratios]
             yield _forest_plot(f"{group.title}{place}", rows, what)
 
 
@@ -137,11 +140,13 @@ def claim_ratios(claims: Sequence[ClaimResult]) -> list[RowChart]:
     return [_forest_plot(title, rows, "figure of the second arm over that of the first")] if rows else []
 
 
-def _ratio_row(name: str, colour: str, ratio: Ratio | None) -> ChartRow:
-    """Return the row of a ratio and what it says. Without a ratio, it is the arm that the others are compared with."""
+def _ratio_row(name: str, colour: str, ratio: Ratio | None, figure: Figure) -> ChartRow:
+    """Return the row of a figure's ratio and what it says. Without one, it is the arm that others are compared with."""
     if ratio is None:
         return ChartRow(name, "1", colour, dots=[1.0], first=True)
-    text = f"{units.ratio_of(ratio)} {decide(ratio).word}"
+    word = decide(ratio).word
+    words = {"slower": figure.direction.worse, "faster": figure.direction.better}
+    text = f"{units.ratio_of(ratio)} {words.get(word, word)}"
     return ChartRow(name, text, colour, interval=ratio.interval, dots=[ratio.value])
 
 
@@ -160,7 +165,7 @@ def times(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
     for group in groups:
         if all(row.planned.arm in on_curves for row in group.rows):
             continue
-        factor, label = _charted_seconds(group.requests, open_load=group.open_load)
+        factor, label = _charted_seconds(group.requests, group.ranks_by)
         rows = []
         for row in group.rows:
             rounds = [cost_of(trial) for trial in row.trials]
@@ -261,14 +266,15 @@ def sweeps_of(run: Run) -> list[Sweep]:
             name = ", ".join([arm.sweep or "?".join(filter(None, (strategy, kept))), *others])
             open_load = is_open(run.experiment.workloads[arm.workload])
             found.setdefault((axis, where, open_load), {}).setdefault(name, []).append(arm)
-    sweeps = [_sweep(run, axis, title, arms, open_load=by_rate) for (axis, title, by_rate), arms in found.items()]
+    sweeps = [_sweep(run, axis, title, arms) for (axis, title, _), arms in found.items()]
     return [sweep for sweep in sweeps if sweep.curves]
 
 
-def _sweep(run: Run, axis: str, title: str, arms_by_name: dict[str, list[Arm]], *, open_load: bool) -> Sweep:
+def _sweep(run: Run, axis: str, title: str, arms_by_name: dict[str, list[Arm]]) -> Sweep:
     every = [arm for arms in arms_by_name.values() for arm in arms]
     counts = {run.experiment.workloads[arm.workload].requests for arm in every}
-    factor, seconds = _charted_seconds(counts.pop() if len(counts) == 1 else None, open_load=open_load)
+    ranks_by = ranked_by(trial for arm in every for trial in run.trials_of(arm.name))
+    factor, seconds = _charted_seconds(counts.pop() if len(counts) == 1 else None, ranks_by)
     numbers = {arm.axes[axis]: number_on(axis, arm) for arm in every}
     places = {value: number for value, number in numbers.items() if number is not None}
     numeric = len(places) == len(numbers)

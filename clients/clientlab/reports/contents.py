@@ -32,12 +32,16 @@ PAIRED = (
     "same round."
 )
 FASTEST = (
-    f"x fastest is the typical ratio of {ranked_by(open_load=False).label}, paired by round. All intervals of a table "
+    f"x fastest is the typical ratio of {ranked_by().label}, paired by round. All intervals of a table "
     "together hold the ratio to the truly fastest arm in 95 of 100 runs. An arm is slower if its interval excludes 1, "
     f"equal within {EQUAL_SHARE} if it lies within 1/{EQUAL} and {EQUAL}, and else undecided."
 )
 LEAST_P99 = (
     "x least p99 is the same ratio of p99 from the planned start: the schedule decides an open load's wall time."
+)
+LEAST_CPU = (
+    "x least CPU/event is the same ratio of CPU time per event: the server decides how long a stream takes. Lag is the "
+    "time from the server's write of an event until the client hands it over."
 )
 _MEDIANS = "Figures are medians of the rounds; errors are sums. A figure with a ratio is the fastest arm's times it."
 _HIGHEST_RATE = "Each round searches the highest rate; x fastest compares its inverse. Other figures are at that rate."
@@ -107,8 +111,8 @@ def figures(report: Report) -> Section:
     run, groups = report.run, report.groups
     unequal = "The source did not control" if run.claims or run.experiment.source else "Unequal, or left out"
     notes = [_MEDIANS] if groups else []
-    for kind, note in ((False, FASTEST), (True, LEAST_P99)):
-        notes += [note] if any(group.open_load is kind and len(group.rows) > 1 for group in groups) else []
+    for key, note in (("time_per_request", FASTEST), ("p99", LEAST_P99), ("cpu_per_event", LEAST_CPU)):
+        notes += [note] if any(group.ranks_by.key == key and len(group.rows) > 1 for group in groups) else []
     notes += [_HIGHEST_RATE] if any(group.searched for group in groups) else []
     notes += [f"{unequal}: {one}" for one in run.experiment.uncontrolled]
     tables = Tables([figure_table(group) for group in groups])

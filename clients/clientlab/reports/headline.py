@@ -30,7 +30,7 @@ from clientlab.statistics.decisions import EQUAL_SHARE, NOT_WORTH, decide
 from clientlab.statistics.ratios import FEWEST_ROUNDS
 from clientlab.trial.result import format_time
 
-_P99, _FIRST_RESPONSE = BY_KEY["p99"], BY_KEY["first_response"]
+_P99, _FIRST_RESPONSE, _CPU_PER_EVENT = BY_KEY["p99"], BY_KEY["first_response"], BY_KEY["cpu_per_event"]
 _CLAIM_VERDICTS = ("supported", "contradicted", "inconclusive")
 _BOUND = ", a lower bound: it falls on failed requests"
 _MOST_PACKAGES = 8
@@ -128,6 +128,9 @@ def load_lines(plan: Plan) -> list[str]:
         parts = ["recorded requests" if one.replay else f"{one.method} {one.path}"]
         parts += ["at their recorded times"] if one.replay_times else []
         parts += [] if one.delay is None else [f"delay {one.delay}"]
+        parts += [] if one.stream is None else [f"streams ({'&'.join(filter(None, (one.stream, one.stream_options)))})"]
+        if one.events is not None:
+            parts.append(f"{one.events:,} events every {one.every}, the first after {one.first}")
         if plan.find_max is not None:
             parts.append(f"at rates that the search for the highest with {plan.find_max} chooses")
         elif one.rate is not None:
@@ -199,11 +202,15 @@ def _leads(rows: Sequence[Row]) -> list[str]:
         return []
     best = next(row for row in rows if row.fastest)
     others = [row for row in rows if row is not best]
-    bounded = [row for row in others if best.rate is not None and _P99.key in row.bounds]
+    by_p99 = best.rate is not None and best.figures[_CPU_PER_EVENT.key] is None
+    bounded = [row for row in others if by_p99 and _P99.key in row.bounds]
     known = [row for row in others if row not in bounded]
     slower = [row for row in known if decide(row.ratio).word == "slower"]
     ends = [*slower[:1], *slower[1:][-1:]]
-    if best.rate is not None:
+    if best.figures[_CPU_PER_EVENT.key] is not None:
+        lead = f"{best.name} took {best.text(_CPU_PER_EVENT)} of CPU time per event{'; ' if ends else ''}"
+        lead += " and ".join(f"{row.name} takes {units.ratio_of(row.ratio)} times as much" for row in ends)
+    elif best.rate is not None:
         lead = f"{best.name} had a p99 of {best.text(_P99)} from the planned start{'; ' if ends else ''}"
         lead += " and ".join(f"that of {row.name} is {units.ratio_of(row.ratio)} times as long" for row in ends)
     else:
@@ -236,6 +243,8 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
         slower = [these[number] > those[number] for number in these.keys() & those.keys()]
         times, rounds = units.ratio_of(row.ratio), f"in {sum(slower)} of {len(slower)} rounds"
         so_far = f"{times} times as long, slower {rounds}"
+        if best.figures[_CPU_PER_EVENT.key] is not None:
+            so_far = f"{times} times as much, more {rounds}"
         if best.figures[HIGHEST_RATE.key] is not None:
             so_far = f"{best.name} held {times} times its rate, more {rounds}"
         states.append(f"{row.name}, {so_far if row.ratio else 'no round has both'}")

@@ -27,7 +27,7 @@ WAITS = "*"
 _LARGE_BODY = 1 << 20
 _MOST_COLUMNS = 8
 """The most columns of a table's short form."""
-_THROUGHPUT, _FIRST_RESPONSE = BY_KEY["throughput"], BY_KEY["first_response"]
+_THROUGHPUT, _FIRST_RESPONSE, _TIME = BY_KEY["throughput"], BY_KEY["first_response"], BY_KEY["time_per_request"]
 _FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])
 """Figures that have ratios beside the one that ranks the arms."""
 
@@ -139,6 +139,11 @@ class Group:
         return any(row.rate is not None for row in self.rows)
 
     @property
+    def ranks_by(self) -> Figure:
+        """The figure that arms are ranked by, unless the highest rate or a cold start decides."""
+        return ranked_by(trial for row in self.rows for trial in row.trials)
+
+    @property
     def searched(self) -> bool:
         """Whether arms are compared by the highest rate that each of them held."""
         return any(row.figures[HIGHEST_RATE.key] is not None for row in self.rows)
@@ -211,7 +216,7 @@ def groups_of(run: Run) -> list[Group]:
             ratios = {
                 figure.key: ratio
                 for figure, found in further.items()
-                if figure is not ranked_by(open_load=load[1] is not None)
+                if figure is not ranked_by(trials[one.name])
                 and (key, one.name) in found
                 and (ratio := found[key, one.name].ratio(one.name, one.reference))
             }
@@ -232,12 +237,11 @@ def _figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None
     found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
     if found[HIGHEST_RATE.key] is not None:
         return found | {HIGHEST_RATE.key: 1 / level}
-    open_load = any(trial.figures.open_load is not None for trial in trials)
-    ranks_by = ranked_by(open_load=open_load)
+    ranks_by = ranked_by(trials)
     typical = found[ranks_by.key]
     if not typical or not math.isfinite(level) or level <= 0 or ranks_by.has_bounds(trials):
         return found
-    if open_load:
+    if ranks_by is not _TIME:
         return found | {ranks_by.key: level}
     if len(_THROUGHPUT.values(trials)) == len(trials):
         found[_THROUGHPUT.key] = 1 / level
@@ -282,6 +286,8 @@ def figure_table(group: Group) -> DataTable:
         deciding = [HIGHEST_RATE.key]
     elif group.cold:
         deciding = [_FIRST_RESPONSE.key, "import"]
+    elif group.ranks_by.needs == "stream":
+        deciding = [group.ranks_by.key, "first_event_p50", "gap_p99", "lag_p50", "lag_p99", "together"]
     elif group.open_load:
         deciding = ["p99", "achieved_rate", *(["dropped"] if any(row.figures["dropped"] for row in rows) else [])]
     deciding += ["first_byte_p50", "first_byte_p99"]
@@ -301,8 +307,8 @@ def figure_table(group: Group) -> DataTable:
 
 def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
     """Yield key, heading and cells of each column except the arms' names."""
-    rows, ranks_by = group.rows, ranked_by(open_load=group.open_load)
-    ranks = HIGHEST_RATE if group.searched else ranks_by if group.open_load else _THROUGHPUT
+    rows, ranks_by = group.rows, group.ranks_by
+    ranks = HIGHEST_RATE if group.searched else _THROUGHPUT if ranks_by is _TIME else ranks_by
     ranks = _FIRST_RESPONSE if group.cold else ranks
     yield "c", "c", [str(row.planned.concurrency) for row in rows]
     for figure in FIGURES:
@@ -320,7 +326,8 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
 
 def _ratio_columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
     """Yield the ratios to the best arm with equal load, and to the baseline, marked if their loads differ."""
-    what = f"x least {_FURTHER[0].key}" if group.open_load else "x fastest"
+    column = group.ranks_by.column
+    what = "x fastest" if column is None else f"x least {column.heading}"
     best = {row.name: units.UNKNOWN if row.alone else "1" for row in group.rows if row.fastest}
     cells = ["not ranked" if row.shortfall else best.get(row.name, units.ratio_of(row.ratio)) for row in group.rows]
     yield "ratio", f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", cells

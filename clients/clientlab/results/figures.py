@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from clientlab import units
 from clientlab.errors import FieldError
 from clientlab.statistics.histogram import BoundedValue, median_of
-from clientlab.trial.result import OpenLoad, Outcome, Quantiles, Trial
+from clientlab.trial.result import OpenLoad, Outcome, Quantiles, StreamFigures, Trial
 from clientlab.units import Unit
 from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload
@@ -81,7 +81,9 @@ class Figure:
     compared: bool = False  # `clientlab compare` always shows it
     claimable: bool = True  # a claim may compare it
     total: bool = False  # it grows with the number of requests
-    needs: Literal["cold", "elapsed", "delay", "first_byte"] | None = None  # the field of the workload that records it
+    needs: Literal["cold", "elapsed", "delay", "first_byte", "stream"] | None = (
+        None  # the field of the workload that records it
+    )
     of_failed: bool = False  # failed trials that sent all their requests count too, and rounds are averaged
     scheduled: bool = False  # the schedule of an open load decides it, so arms cannot be compared by it there
     before_send: bool = False  # it ends when a request is sent, so it never holds the wait for a connection
@@ -164,6 +166,57 @@ def _first_byte(key: str, label: str, heading: str, quantile: str) -> Figure:
     description = f"{label} of the body, or to the end of a response without one"
     return Figure(f"first_byte_{key}", f"first_byte_{key}_seconds", label, description, **fields)
 
+
+def _read_stream(value_of: Callable[[StreamFigures], _Value]) -> Callable[[Trial], _Value | None]:
+    return lambda trial: None if trial.figures.stream is None else value_of(trial.figures.stream)
+
+
+def _cpu_per_event(trial: Trial) -> float | None:
+    stream = trial.figures.stream
+    if stream is None or trial.measured is None or not stream.events:
+        return None
+    return trial.measured.cpu_seconds / stream.events
+
+
+def _of_stream(key: str, quantile: str, label: str, heading: str, end: str) -> Figure:
+    """Return a quantile of the times in the field `key`_seconds of a trial's streams. `heading`: of its column."""
+    percent = {"p50": ("median ", "", "0.5"), "p99": ("99th percentile of ", "p99 ", "0.99")}[quantile]
+    fields = _quantile(_read_stream(lambda stream: getattr(stream, f"{key}_seconds")), quantile, direction=_LESS,
+                       needs="stream", column=Column(f"{percent[1]}{heading}", "known"),
+                       metric=Metric(f"{key}_seconds", percent[2]))  # fmt: skip
+    return Figure(f"{key}_{quantile}", f"{key}_{quantile}_seconds", f"{percent[0]}{label}",
+                  f"streams: {percent[0]}{label}, {end}", **fields)  # fmt: skip
+
+
+_QUANTILES_OF_STREAMS = (
+    ("first_event", "time to the first event", "first event", "from the start of the request"),
+    (
+        "gap",
+        "gap between events",
+        "gap",
+        "between two events of a stream that follow each other, as the client gets them",
+    ),
+    ("lag", "lag of events", "lag", "from the server's write of an event until the client hands it over"),
+    ("write_error", "write error of the server", "write error", "by which it wrote an event after its planned moment"),
+)
+_CPU_PER_EVENT = Figure(
+    "cpu_per_event", "cpu_seconds_per_event", "CPU time per event",
+    "streams: CPU time of the client's processes per event; ranks their arms",
+    "seconds", _cpu_per_event, _LESS, column=Column("CPU/event", "known"), metric=Metric("cpu_seconds_per_event"),
+    needs="stream",
+)  # fmt: skip
+_STREAM_FIGURES = (
+    _CPU_PER_EVENT,
+    *(_of_stream(key, quantile, label, heading, end) for key, label, heading, end in _QUANTILES_OF_STREAMS
+      for quantile in ("p50", "p99")),
+    Figure("together", "together_share", "share of events that arrived together",
+           "streams: share of events that had been written before the client handed over the one before them",
+           "share", _read_stream(lambda stream: stream.together_share), _FEWER, column=Column("together", "known"),
+           metric=Metric("together_share"), needs="stream"),
+    Figure("events", "events", "events", "streams: events that the client handed over, of successful streams",
+           "count", _read_stream(lambda stream: stream.events), _MORE, metric=Metric("events"), claimable=False,
+           total=True, needs="stream"),
+)  # fmt: skip
 
 _sent = _read_load(lambda load: load.sent_seconds)
 _late = _read_load(lambda load: load.lateness_seconds)
@@ -291,6 +344,7 @@ FIGURES: tuple[Figure, ...] = (
     _latency("max", "longest latency"),
     _first_byte("p50", "median time to the first byte", "first byte", "0.5"),
     _first_byte("p99", "99th percentile of the time to the first byte", "p99 first byte", "0.99"),
+    *_STREAM_FIGURES,
     *OPEN_LOAD_FIGURES,
     Figure("overhead", "overhead_p50_seconds", "median overhead",
            "median of latency minus the requested delay and one round trip of the link",
@@ -346,19 +400,25 @@ COMPARED = tuple(figure for figure in FIGURES if figure.compared)
 _BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.name)}
 
 
-def ranked_by(*, open_load: bool) -> Figure:
-    """Return the figure that arms are ranked by: time per request in a closed load, and p99 in an open load.
+def ranked_by(trials: Iterable[Trial] = ()) -> Figure:
+    """Return the figure that arms with these trials are ranked by: time per request, or p99 in an open load.
 
-    The schedule of an open load decides its wall time. Its p99 counts from the planned start.
+    The schedule of an open load decides its wall time. Its p99 counts from the planned start. The server decides how
+    long a stream takes, so streams are ranked by the CPU time of an event.
     """
-    return BY_KEY["p99" if open_load else "time_per_request"]
+    for trial in trials:
+        if trial.figures.stream is not None:
+            return _CPU_PER_EVENT
+        if trial.figures.open_load is not None:
+            return BY_KEY["p99"]
+    return BY_KEY["time_per_request"]
 
 
 def cost_of(trial: Trial) -> float:
     """Return the seconds that rank a finished trial's arm. In a search, these are the seconds per request."""
     if trial.highest_rate is not None:
         return 1 / trial.highest_rate.middle
-    return ranked_by(open_load=trial.figures.open_load is not None).of(trial) or 0.0
+    return ranked_by([trial]).of(trial) or 0.0
 
 
 def find(name: str, field: str, value: str = "") -> Figure:

@@ -22,7 +22,7 @@ from clientlab.settings import UPSTREAMS
 from clientlab.statistics.decisions import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, is_narrow, is_settled
 from clientlab.trial.result import PlannedTrial, Trial
 from clientlab.workload.load import expected_requests, expected_schedule, is_open, is_warm
-from clientlab.workload.workload import Workload, reseed_for_round
+from clientlab.workload.workload import Workload, delay_of, reseed_for_round
 
 Due = tuple[int, str]
 """A trial that is left to measure: its round, from 1, and the name of its arm."""
@@ -217,7 +217,7 @@ def _estimate_wait(arm: Arm, workload: Workload) -> float:
 
 def estimate_mean_delay(workload: Workload) -> float:
     """Estimate the mean delay in seconds that requests ask for, from the first hundred."""
-    if workload.delay is None:
+    delay = delay_of(workload)
+    if delay is None:
         return 0.0
-    delay = workload.delay.at(workload.seed)
     return sum(delay(number) for number in range(100)) / 100

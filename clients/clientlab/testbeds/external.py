@@ -118,7 +118,8 @@ class ExternalTarget:
 
     def fit(self, workload: Workload, *, linked: bool) -> Workload:
         """Return the workload with the path of the URL, if it has one, and with the server's name if links are used."""
-        fitted = workload if self.path == "/" else replace(workload, path=self.path)
+        fitted = replace(workload, marks=False, first=None, every=None, events=None) if workload.stream else workload
+        fitted = fitted if self.path == "/" else replace(fitted, path=self.path)
         return self.named_in(fitted) if linked else fitted
 
     def named_in(self, workload: Workload) -> Workload:

@@ -29,8 +29,10 @@ from clientlab.trial.result import (
     Quantiles,
     RequestFigures,
     Slice,
+    StreamFigures,
 )
 from clientlab.trial.samples import Flags, Records, Samples
+from clientlab.trial.stream_times import StreamTimes
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.recordings import choose_places, read_recorded_requests
 from clientlab.workload.workload import Workload, delay_of
@@ -112,6 +114,22 @@ class TrialRequests:
             return None
         good, seconds = self.timed["error"] == 0, self.timed["seconds"] - self.timed["elapsed"]
         return compute_quantiles(seconds[good], seconds[~good])
+
+    def compute_stream(self, times: StreamTimes) -> StreamFigures:
+        """Return the figures of the streams. Failed streams count as longer than all others to their first event."""
+        sent, failed = self.samples, self.timed["error"] != 0
+        order = np.argsort(sent.numbers)
+        places = order[np.searchsorted(sent.numbers, times.numbers, sorter=order)]
+        waited = (self.timed["seconds"] - sent.records["seconds"])[places]  # until the real start
+        followers = len(times.gaps)
+        return StreamFigures(
+            events=times.events,
+            first_event_seconds=compute_quantiles(times.first + waited, self.timed["seconds"][failed]),
+            gap_seconds=compute_quantiles(times.gaps),
+            lag_seconds=compute_quantiles(times.lags),
+            write_error_seconds=compute_quantiles(times.late),
+            together_share=None if times.together is None or not followers else times.together / followers,
+        )
 
     def compute_overhead(self, unavoidable: Callable[[int], float]) -> Quantiles | None:
         """Return the quantiles of the times minus the seconds that no client can save."""

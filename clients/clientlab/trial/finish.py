@@ -88,14 +88,19 @@ def finish_trial(
         requests_per_second=requests.succeeded / times.work,
         tail_seconds=times.tail,
         open_load=load,
-        overhead_seconds=None if waited or unavoidable is None else requests.compute_overhead(unavoidable),
+        overhead_seconds=(
+            None if waited or unavoidable is None or workload.stream else requests.compute_overhead(unavoidable)
+        ),
         waits_for_connection=waited,
         paths=requests.compute_paths(),
+        stream=None if measurement.streams is None else requests.compute_stream(measurement.streams),
         # A tool does not report when each request began.
         **({} if tool is None else {"driver": client.program, "kept_alive": tool.kept_alive, "over_time": []}),
     )
     shards = _make_shards(begun, measurement)
     reason = _find_failure(begun, requests, servers, shards)
+    if reason is None and measurement.streams is not None and measurement.streams.disordered:
+        reason = f"{measurement.streams.disordered:,} streams have events twice, or out of order"
     return Trial(
         planned=planned, started=begun.started, deadline_seconds=begun.deadline_seconds,
         status="failed" if reason else "done", reason=reason and mask_text(reason),

@@ -30,6 +30,7 @@ from clientlab.trial.rests import Rests
 from clientlab.trial.result import Outcome
 from clientlab.trial.sample_log import process_notes
 from clientlab.trial.samples import FinishedCounter, Samples, next_number, read_measured
+from clientlab.trial.stream_times import StreamTimes, read_streams
 from clientlab.trial.usage import memory_left, read_footprint
 from clientlab.workload.load import longest_pause, requests_in
 
@@ -53,6 +54,7 @@ class Measurement:
     samples: Samples
     tool: ToolNote | None = None  # the report of an external tool; None if the recorder timed the requests
     by_shard: tuple[Outcome, ...] = ()  # of each process of a divided trial, without the disturbance of the machine
+    streams: StreamTimes | None = None
 
 
 def nothing(*_arguments: object) -> None:
@@ -152,14 +154,16 @@ def measure_by_steps(  # noqa: PLR0913, PLR0915 - one story, with the limits of 
             process.wait()
     whole = parts[0] if len(parts) == 1 else sum_outcomes(parts)
     outcome = whole.model_copy(update={"disturbance": disturbance})
-    samples, tool = _join_slices(read_measured(folder), done[0].slices), None
+    found = read_measured(folder)
+    streams = None if context.workload.stream is None else read_streams(folder, found)
+    samples, tool = _join_slices(found, done[0].slices), None
     if (note := folder / TOOL_FILE).exists():
         tool = ToolNote(**json.loads(note.read_text(encoding="ascii")))
         # The lab's clock includes the start of the tool, whose memory is unknown.
         unknown = ("fullest_cpu_seconds", "idle_rss_bytes", "peak_rss_bytes", "idle_pss_bytes", "peak_pss_bytes")
         own = {"wall_seconds": tool.wall_seconds, "cpu_seconds": tool.cpu_seconds}
         outcome = outcome.model_copy(update=own | dict.fromkeys(unknown))
-    return Measurement(outcome, samples, tool, tuple(parts) if len(parts) > 1 else ())
+    return Measurement(outcome, samples, tool, tuple(parts) if len(parts) > 1 else (), streams)
 
 
 def _join_slices(samples: Samples, slices: Sequence[tuple[float, float]]) -> Samples:

@@ -15,6 +15,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -22,12 +23,14 @@ from clientlab.errors import PluginError
 from clientlab.executors.executor_interface import AsyncCaller, Caller
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.trial.context import TrialContext
+from clientlab.trial.event_recorder import follow_events
 from clientlab.trial.recording import Admission, Recording, ToolRecorder, find_loop_factory
 from clientlab.trial.sample_log import SampleLog, write_record
 from clientlab.workload.load import Arrivals, arrivals_of
 from clientlab.workload.workload import Request, Workload
 
 Send = Callable[[Request], Any]  # returns the status and an object with the body's length, or an awaitable of both
+Follow = Callable[[Iterable[int], Callable[..., Any]], tuple[Iterator[int], Send]]
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,8 @@ class CallerFactory:
         return AsyncioCaller(recording) if admission is None else PacedAsyncioCaller(recording, admission)
 
     def record(self, connections: int) -> SteppedCaller:
-        if self.context.workload.first_byte:
-            raise PluginError("an executor that drives its client reports no first byte; leave out first_byte")
+        if self.context.workload.first_byte or self.context.workload.stream:
+            raise PluginError("an executor that drives its client reads no body as it arrives; choose another one")
         return SteppedCaller(Recording(self.context, connections))
 
     def drive(self) -> ToolRecorder:
@@ -78,8 +81,8 @@ class BlockingCaller:
         self._recording = recording
         self.client: Any = recording.client
         self.client.open()
-        self._logs_times = recording.context.workload.elapsed or recording.context.workload.first_byte
         self._send = choose_send(self.client, recording.context.workload, awaited=False)
+        self._follow = choose_follower(recording, awaited=False)
         if recording.context.warm and connections > 1:
             self._send = self._gather_threads(self._send, connections)
 
@@ -91,8 +94,8 @@ class BlockingCaller:
         recording, send = self._recording, self._send
         if recording.admission is not None:
             numbers = filter(recording.admission.admits, numbers)
-        if self._logs_times:
-            numbers, send = log_times(recording.log, numbers, send, awaited=False)
+        if self._follow is not None:
+            numbers, send = self._follow(numbers, send)
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
         encodes, parses, refuses_from = recording.encodes, recording.parses, recording.refuses_from
@@ -119,7 +122,7 @@ class BlockingCaller:
         self.client.close()
         self._recording.close()
 
-    def _gather_threads(self, send: Send, threads: int) -> Send:
+    def _gather_threads(self, send: Callable[..., Any], threads: int) -> Callable[..., Any]:
         """Return a `send` that waits until each thread has a request, at most for 5 s, so that all threads get warm."""
 
         def stop_waiting() -> None:
@@ -127,13 +130,13 @@ class BlockingCaller:
 
         gate = threading.Barrier(threads, stop_waiting)
 
-        def wait_and_send(request: Request) -> Any:
+        def wait_and_send(*arguments: Any) -> Any:
             if self._send is not send:
                 try:
                     gate.wait(5.0)
                 except threading.BrokenBarrierError:
                     stop_waiting()
-            return send(request)
+            return send(*arguments)
 
         return wait_and_send
 
@@ -143,8 +146,8 @@ class AsyncioCaller:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._logs_times = recording.context.workload.elapsed or recording.context.workload.first_byte
         self._send = choose_send(recording.client, recording.context.workload, awaited=True)
+        self._follow = choose_follower(recording, awaited=True)
 
     async def __call__(self, number: int) -> None:
         await self.send_all((number,))
@@ -152,8 +155,8 @@ class AsyncioCaller:
     async def send_all(self, numbers: Iterable[int]) -> None:
         """Time each request, as `BlockingCaller.send_all` does."""
         recording, send = self._recording, self._send
-        if self._logs_times:
-            numbers, send = log_times(recording.log, numbers, send, awaited=True)
+        if self._follow is not None:
+            numbers, send = self._follow(numbers, send)
         log, request_of, same = recording.log, recording.request, recording.same
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
         encodes, parses, refuses_from = recording.encodes, recording.parses, recording.refuses_from
@@ -250,11 +253,23 @@ class SteppedCaller:
             log.write_late(number, start, seconds, size, status, code)
 
 
+def choose_follower(recording: Recording, *, awaited: bool) -> Follow | None:
+    """Return the function that makes a `send` which knows the number of its request, if the workload needs one."""
+    workload, log = recording.context.workload, recording.log
+    if workload.stream is not None:
+        return partial(follow_events, log, workload, recording.client, awaited=awaited)
+    if workload.elapsed or workload.first_byte:
+        return partial(log_times, log, awaited=awaited)
+    return None
+
+
 def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
     """Return the function that sends a request of this workload: a method of the client, or one that reads chunks.
 
     It is chosen once per caller, so the timed lines are the same for all workloads.
     """
+    if workload.stream is not None:  # `follow_events` gives it a sink
+        return client.events if hasattr(client, "events") else client.stream  # type: ignore[no-any-return]
     if workload.first_byte:
         return _time_first_byte(client.stream, awaited=awaited)
     if workload.elapsed or workload.read != "chunks":

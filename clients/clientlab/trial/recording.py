@@ -23,6 +23,7 @@ from clientlab.clients.client_interface import Budget
 from clientlab.errors import DROPPED, ErrorTable, PluginError, kind_of, opened_nothing, status_kind
 from clientlab.trial import usage
 from clientlab.trial.context import TOOL_FILE, PeerAddress, ToolNote, TrialContext
+from clientlab.trial.event_log import EventLog
 from clientlab.trial.sample_log import SampleLog
 from clientlab.workload.load import Arrivals, arrivals_of, most_late, requests_in
 from clientlab.workload.requests import requests_of
@@ -31,7 +32,8 @@ from clientlab.workload.workload import Request, ShardWorkload, ToolReport, enco
 if TYPE_CHECKING:
     import asyncio
 
-_GUESSED_RATE = 20_000  # requests per second, for the size of the log of a trial that a duration ends
+# Requests per second, for the size of the log of a trial that a duration ends
+_GUESSED_RATE, _GUESSED_STREAMS = 20_000, 1000
 _logs: dict[tuple[int, str], tuple[SampleLog, int]] = {}
 """(Process id, which a fork changes, folder) → log, and how many recordings use it: each thread may have one."""
 _opening = threading.Lock()
@@ -55,7 +57,7 @@ class Recording:
         self.refuses_from = 400 if workload.expect is None else 0  # `refused` returns 0 for every status below
         self._counts_connections = not spec.quirks.uncounted
         pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
-        chunk_size = None if workload.first_byte else workload.chunk_size
+        chunk_size = None if workload.first_byte or workload.stream else workload.chunk_size
         budget = Budget(pool, workload.timeout, context.ca_file, chunk_size)
         chosen = strategies.select_settings(context.strategy, spec.import_path)
         self.client: Any = client_class(budget, self.log.connected, **chosen)
@@ -116,8 +118,11 @@ def _make_log(context: TrialContext) -> SampleLog:
     shard, warm_up = own.index if context.whole and isinstance(own, ShardWorkload) else 0, whole.warm_up * whole.shards
     expected = requests_in(whole.workload)
     if expected is None:
-        expected = int((whole.workload.duration or 0.0) * _GUESSED_RATE) + 1
-    return SampleLog(Path(context.folder), -warm_up, warm_up + expected, shard, whole.shards)
+        rate = _GUESSED_RATE if own.stream is None else _GUESSED_STREAMS
+        expected = int((whole.workload.duration or 0.0) * rate) + 1
+    log = SampleLog(Path(context.folder), -warm_up, warm_up + expected, shard, whole.shards)
+    log.events = None if own.stream is None else EventLog(Path(context.folder))
+    return log
 
 
 class _Counting:  # Python cannot remove an audit hook, so it is added once and reads these attributes

@@ -111,6 +111,17 @@ class ClockOffset(MeasuredPart):
     error_seconds: Seconds  # half of the shortest round trip: no offset is further off
 
 
+class StreamFigures(MeasuredPart):
+    """What the successful streams of a trial did. Each quantile is over all streams, or over all of their events."""
+
+    events: Count
+    first_event_seconds: Quantiles | None  # from the start of the request, which is the planned one in an open load
+    gap_seconds: Quantiles | None = None  # between two events of a stream, when they arrived
+    lag_seconds: Quantiles | None = None  # from the server's write to the arrival of an event
+    write_error_seconds: Quantiles | None = None  # by which the server wrote an event after its planned moment
+    together_share: NotNegative | None = None  # of the events after the first: had been written when the last arrived
+
+
 class RequestFigures(MeasuredPart):
     """What the requests of a trial, or of one of its shards, did. The warm-up does not count."""
 
@@ -126,6 +137,7 @@ class RequestFigures(MeasuredPart):
     first_byte_seconds: Quantiles | None = None  # to the first byte of the body, or to the end without one
     # latency minus the requested delay and one round trip of the link; None if waits_for_connection, or without both
     overhead_seconds: Quantiles | None = None
+    stream: StreamFigures | None = None
     waits_for_connection: bool | None = None  # whether latencies include the wait for a free connection of the pool
     bytes_received: Count | None = None  # of the bodies of all responses
     histogram: Histogram | None = None  # of the successful requests

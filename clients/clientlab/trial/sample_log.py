@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clientlab.errors import KINDS
+from clientlab.trial.event_log import EventLog
 
 RECORDS_FILE, ERRORS_FILE = "trial.samples", "trial.errors"  # the latter: one JSON line per error kind
 MAGIC = b"CLABSMP1"
@@ -72,7 +73,8 @@ class SampleLog:
         self.base = HEADER.size + (shard - first) * RECORD_SIZE
         self.buffer = _map(self._file, HEADER.size + expected * RECORD_SIZE)
         _HEAD.pack_into(self.buffer, 0, MAGIC, first)
-        self._shard = shard
+        self.shard, self.shards = shard, shards
+        self.events: EventLog | None = None  # of a trial with streams
         self._connections = self._unopened = self._callers = 0
         with (folder / f"{os.getpid()}{NOTE_SUFFIX}").open("x+b") as file:
             self._process = _map(file.fileno(), _PROCESS.size)
@@ -82,7 +84,7 @@ class SampleLog:
         with self._lock:
             self._callers += 1
             if self._callers == 1:
-                fields = os.getpid(), 0, 0, 0, 1, self._shard, time.perf_counter()
+                fields = os.getpid(), 0, 0, 0, 1, self.shard, time.perf_counter()
                 _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, *fields)
             else:
                 _COUNT.pack_into(self._process, _CALLERS_AT, self._callers)
@@ -149,6 +151,8 @@ class SampleLog:
         _COUNT.pack_into(self._process, _PEAK_AT, peak_rss)
         for mapped in (*self._old, self.buffer, self._process):
             mapped.close()
+        if self.events is not None:
+            self.events.close()
         os.close(self._file)
         os.close(self._errors)
 

@@ -23,6 +23,7 @@ from clientlab.trial.noise import merge_disturbances
 from clientlab.trial.result import ClockOffset, Outcome, Trial
 from clientlab.trial.samples import Samples
 from clientlab.trial.server_counters import ServerCounters, combine_counters
+from clientlab.trial.stream_times import StreamTimes, pool_streams
 from clientlab.trial.usage import cpu_usable
 from clientlab.workload.workload import ShardWorkload
 
@@ -79,6 +80,7 @@ class ShardReport:
     samples: Samples
     before: ServerCounters
     after: ServerCounters
+    streams: StreamTimes | None = None
     machine: str = field(default_factory=machine_id)
     cores: float = field(default_factory=cpu_usable)  # that the shard may use
     machine_cores: int = field(default_factory=lambda: os.cpu_count() or 1)
@@ -93,7 +95,10 @@ def make_shard_report(
     began = at.convert_to_lab_time(found.schedule_began) if found.schedule_began else 0.0
     samples = replace(found, records=records, numbers=share.index + found.numbers * share.of, schedule_began=began)
     outcome = measurement.outcome.model_copy(update={"began": at.convert_to_lab_time(measurement.outcome.began)})
-    return ShardReport(share.index, at.host, at.offset, outcome, samples, before, after)
+    streams = measurement.streams
+    if streams is not None:
+        streams = replace(streams, numbers=share.index + streams.numbers * share.of)
+    return ShardReport(share.index, at.host, at.offset, outcome, samples, before, after, streams)
 
 
 def merge_shards(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
@@ -110,7 +115,11 @@ def merge_shards(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
     # The busiest machine limits the trial. To each shard, the others on its machine are other programs.
     disturbance = merge_disturbances([one.disturbance for one in outcomes])
     outcome = sum_outcomes(outcomes).model_copy(update={"disturbance": disturbance})
-    measurement = Measurement(outcome, _pool_samples([one.samples for one in reports]), by_shard=tuple(outcomes))
+    streams = [one.streams for one in reports if one.streams is not None]
+    measurement = Measurement(
+        outcome, _pool_samples([one.samples for one in reports]), by_shard=tuple(outcomes),
+        streams=pool_streams(streams) if streams else None,
+    )  # fmt: skip
     first = combine_counters([one.before for one in reports], min)
     servers = combine_counters([one.after for one in reports], max).since(first)
     # The cores that the clients may use: those of their control groups, and no more than each machine has.

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from clientlab import __version__
 from clientlab.workload.recordings import choose_places, read_recorded_requests
+from clientlab.workload.streams import HEADER
+from clientlab.workload.values import draw_share
 from clientlab.workload.workload import NUMBER_FIELD, Body, Request, Workload, delay_of, encodes_each, varies
 
 BLOCK = 1 << 16  # bytes of the block that an upload repeats, so that generating it costs nothing
@@ -68,7 +70,7 @@ def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> 
 
     Equal requests are the same object, so that they cost nothing. `awaited`: uploads are iterated with `async for`.
     """
-    base, delay = base_url.rstrip("/"), delay_of(workload)
+    base, delay = base_url.rstrip("/"), None if workload.delay is None else delay_of(workload)
 
     def delayed(url: str, seconds: float) -> str:
         return f"{url}{'&' if '?' in url else '?'}delay={seconds:.6f}"
@@ -89,15 +91,29 @@ def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> 
 
     body_of, headers, method = _make_bodies(workload, awaited=awaited), _merge_headers(workload, {}), workload.method
     base += workload.path
+    stream = _stream_settings(workload)
 
     def request(k: int) -> Request:
         url = base.replace(NUMBER_FIELD, str(workload.number_of(k)))
-        return Request(method, url if delay is None else delayed(url, delay(k)), headers, body_of())
+        own = headers if stream is None else {**headers, HEADER: stream(workload.number_of(k))}
+        return Request(method, url if delay is None else delayed(url, delay(k)), own, body_of())
 
     if varies(workload):
         return request
     same = request(0)
     return lambda _: same
+
+
+def _stream_settings(workload: Workload) -> Callable[[int], str] | None:
+    """Return a function from the number of a request to its header `HEADER`; None if the server is not the lab's."""
+    first, every = workload.first, workload.every
+    if first is None or every is None:
+        return None
+    settings = f"format={workload.stream}&first={first}&every={every}&events={workload.events}"
+    settings += f"&{workload.stream_options}" if workload.stream_options else ""
+    if not (first.form or every.form):
+        return lambda _: settings
+    return lambda number: f"{settings}&seed={int(draw_share(workload.seed, number) * 2**52)}"
 
 
 def body_size(workload: Workload) -> int | None:
@@ -127,7 +143,7 @@ def _merge_headers(workload: Workload, recorded: dict[str, str]) -> dict[str, st
     if workload.upload_size is not None:
         # Without a length, each library would choose its own framing.
         headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(workload.upload_size)}
-    if workload.payload_size is not None:
+    if workload.payload_size is not None or (workload.stream is not None and workload.body is not None):
         headers["Content-Type"] = "application/json"
     for more in (recorded, workload.headers):
         given = {name.lower() for name in more}

@@ -12,6 +12,15 @@ from typing import Annotated, Any, Literal
 from clientlab import units
 from clientlab.errors import FieldError
 from clientlab.text import mask_text
+from clientlab.workload.streams import (
+    DEFAULT_EVENTS,
+    DEFAULT_EVERY,
+    DEFAULT_FIRST,
+    MOST_EVENTS,
+    StreamFormat,
+    check_options,
+    default_call,
+)
 from clientlab.workload.values import (
     LEAST_RATE,
     MOST_RATE,
@@ -38,6 +47,7 @@ MOST_SEED = 2**63 - 1
 _MOST_DRAWN_SEED = 10**9  # short enough to type; among 1,000 runs, two have the same seed with a chance of 0.05 %
 _MOST_SECONDS = 1e9  # thirty years
 _MOST_BYTES = 1 << 50
+_STREAMS_OF_WARM_UP = 2  # a stream takes much longer than another request
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
 _HEADER_VALUE = re.compile(r"[ -~\t]*")
@@ -101,6 +111,11 @@ class Workload:
     `request_limit` (of a whole request; None: 30 s more than the timeout) and `memory_limit` (bytes of all processes)
     end a trial: see trial/measurement.py. A `cold` trial sends one request from a new interpreter, without a warm-up,
     and its time includes the imports.
+
+    With `stream`, each request reads a stream of `events` events in this format, from the lab's upstreams: the first
+    event after `first`, and the others `every` so often. `stream_options` are further settings, as a query. Method,
+    path and body are those of the format's API if they are not given. With `marks` false, the server is the user's own,
+    which decides what it sends.
     """
 
     path: str = "/"
@@ -120,6 +135,12 @@ class Workload:
     chunk_size: Bytes = DEFAULT_CHUNK_SIZE
     elapsed: Switch = False
     first_byte: Switch = False
+    stream: StreamFormat | None = None
+    first: Delay | None = None
+    every: Delay | None = None
+    events: Annotated[_Whole, ValueRange(1, 1_000_000, "events of each stream")] | None = None
+    stream_options: str = ""
+    marks: Switch = True
     expect: Statuses | None = None
     delay: Delay | None = None
     requests: Annotated[_Whole, ValueRange(1, MOST_REQUESTS, "requests in total")] | None = None
@@ -145,6 +166,20 @@ class Workload:
             object.__setattr__(self, "requests", 1 if self.cold else 1000)
         if self.cold:
             object.__setattr__(self, "warmup", 0)
+        if self.stream is not None:
+            self._fill_in_stream(self.stream)
+
+    def _fill_in_stream(self, stream: StreamFormat) -> None:
+        method, path, body = default_call(stream)
+        filled: dict[str, Any] = {"warmup": min(self.warmup, _STREAMS_OF_WARM_UP)}
+        if body is not None:
+            filled |= {"body": self.body or body, "method": method if self.method == "GET" else self.method}
+        filled |= {"path": path} if self.path == "/" else {}
+        if self.marks:
+            given = {"first": DEFAULT_FIRST, "every": DEFAULT_EVERY, "events": DEFAULT_EVENTS}
+            filled |= {name: value for name, value in given.items() if getattr(self, name) is None}
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
 
     def number_of(self, k: int) -> int:
         """Return the number of request k in the whole trial, which decides path, delay and recorded request."""
@@ -193,7 +228,14 @@ def reseed_for_round(workload: Workload, seed: int, number: int) -> Workload:
 
 
 def delay_of(workload: Workload) -> Callable[[int], float] | None:
-    """Return a function from k to the delay in seconds that request k asks of the upstream, or None without a delay."""
+    """Return a function from k to the delay in seconds that request k asks of the upstream, or None without a delay.
+
+    That of a stream is the time until its last event; the mean one if it is drawn.
+    """
+    first, every, events = workload.first, workload.every, workload.events
+    if first is not None and every is not None and events is not None:
+        seconds = first.mean + (events - 1) * every.mean
+        return lambda _: seconds
     if workload.delay is None:
         return None
     delay = workload.delay.at(workload.seed)
@@ -213,7 +255,7 @@ def unavoidable_of(workload: Workload, link: Link | None) -> Callable[[int], flo
 
 def varies(workload: Workload) -> bool:
     """Return whether requests of the workload differ, or each one is encoded anew."""
-    is_drawn = workload.delay is not None and bool(workload.delay.form)
+    is_drawn = any(one is not None and one.form for one in (workload.delay, workload.first, workload.every))
     return NUMBER_FIELD in workload.path or is_drawn or encodes_each(workload) or workload.replay is not None
 
 
@@ -242,7 +284,28 @@ def check_workload(workload: Workload) -> None:
             raise FieldError(wrong[:1], message, also=["cold"])
         if workload.connections == "warm":
             raise FieldError(["connections"], "a cold trial opens its connection itself; leave it out", also=["cold"])
+    _check_stream(workload)
     _check_bodies(workload)
+
+
+def _check_stream(workload: Workload) -> None:
+    of_stream = [name for name in ("first", "every", "events", "stream_options") if getattr(workload, name)]
+    if workload.stream is None:
+        if of_stream:
+            raise FieldError(of_stream[:1], "only a stream has it; name the format of its events with `stream`")
+        return
+    others = ("delay", "replay", "payload_size", "upload_size", "parse", "elapsed", "first_byte", "cold")
+    if wrong := [name for name in others if getattr(workload, name) not in {None, False}]:
+        advice = "write `first`" if wrong == ["delay"] else "leave out one of them"
+        raise FieldError(["stream"], f"a stream has no `{wrong[0]}`; {advice}", also=wrong[:1])
+    if workload.read == "chunks":
+        raise FieldError(["read"], "a stream is read as it arrives; leave it out", also=["stream"])
+    if workload.every is not None and not workload.every.form and not workload.every.values[0]:
+        raise FieldError(["every"], "the gap between events must be above 0; write 1ms or more")
+    if workload.events and workload.requests and workload.events * workload.requests > MOST_EVENTS:
+        message = f"a trial may have {MOST_EVENTS:,} events in all; write fewer requests or events"
+        raise FieldError(["events"], message, also=["requests"], value=f"{workload.events:,}")
+    check_options(workload.stream_options)
 
 
 def _check_bodies(workload: Workload) -> None:

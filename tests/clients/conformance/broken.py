@@ -55,6 +55,17 @@ class ChangesBody(Urllib3Pool):
         return super().send(Request(request.method, request.url, request.headers, body))
 
 
+class HoldsEvents(Urllib3Pool):
+    """Hands a stream over when it is complete."""
+
+    def stream(self, request, sink):
+        chunks = []
+        status = super().stream(request, chunks.append)
+        for chunk in chunks:
+            sink(chunk)
+        return status
+
+
 class ReadsPart(Urllib3Pool):
     """Returns JSON that the server did not send."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clientlab import plugins
-from clientlab.conformance import causes_of, checks, conform, faults, load
+from clientlab.conformance import causes_of, checks, conform, faults, load, streams
 from clientlab.conformance.checks import CheckResult
 from clientlab.strategies import CLIENTS, STRATEGIES, find
 
@@ -39,6 +39,7 @@ def judged(path: str, scenario) -> dict[str, CheckResult]:
         (f"{MINE}:Swallows", faults.check_refused, "connection refused", "recorded as none"),
         (f"{MINE}:IsPatient", faults.check_unanswered, "time limit of connecting", "1.5 s"),
         (f"{MINE}:RetriesToo", faults.check_server_faults, "nothing sent again", "closed before an answer"),
+        (f"{MINE}:HoldsEvents", streams.check_streams, "events handed over at once", "after the next one"),
         (f"http.client@{MINE}:IgnoresTheEnd", load.check_duration, "ends on time", "0.4 s"),
         (f"http.client@{MINE}:LeavesAProcess", load.check_stop, "no process left", "are left"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
-from clientlab.trial.result import Disturbance, HighestRate, OpenLoad
+from clientlab.trial.result import Disturbance, HighestRate, OpenLoad, StreamFigures
 from clients.documents import a_failed_trial, a_trial, quantiles
 
 KNOWN = a_trial(
@@ -16,6 +16,10 @@ KNOWN = a_trial(
     open_load=OpenLoad(
         planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007),
         sent_seconds=quantiles(0.001, 0.006), dropped=50, most_backlog=40, most_in_flight=7,
+    ),
+    stream=StreamFigures(
+        events=2000, first_event_seconds=quantiles(0.01, 0.011), gap_seconds=quantiles(0.012, 0.013),
+        lag_seconds=quantiles(0.014, 0.015), write_error_seconds=quantiles(0.016, 0.017), together_share=0.125,
     ),
     tail_seconds=0.5, import_seconds=0.25,
     highest_rate=HighestRate(held=900.0, not_held=1600.0),
@@ -27,7 +31,10 @@ def test_every_figure_is_read_from_a_trial():
     expected = {
         "wall": 2.0, "tail": 0.5, "throughput": 500, "time_per_request": 0.002,
         "received": 2 << 20, "mean": 0.002, "p50": 0.002, "p90": 0.002,
-        "p95": 0.009, "first_byte_p50": 0.0015, "first_byte_p99": 0.004, "import": 0.25, "first_response": 2.0,
+        "cpu_per_event": 0.25e-3, "first_event_p50": 0.01, "first_event_p99": 0.011, "gap_p50": 0.012, "gap_p99": 0.013,
+        "lag_p50": 0.014, "lag_p99": 0.015, "write_error_p50": 0.016, "write_error_p99": 0.017, "together": 0.125,
+        "events": 2000, "p95": 0.009, "first_byte_p50": 0.0015, "first_byte_p99": 0.004, "import": 0.25,
+        "first_response": 2.0,
         "cpu_wait": 0.25e-3, "planned_rate": 600, "achieved_rate": 550, "late_p50": 0.003, "late_p99": 0.007,
         "sent_p50": 0.001, "sent_p99": 0.006, "dropped": 0.05, "backlog": 40, "highest_rate": 1200,
         "p99": 0.009, "p999": 0.009, "max": 0.009, "overhead": 0.001, "elapsed": 1.5, "errors": 0.25, "connections": 1,

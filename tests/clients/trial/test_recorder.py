@@ -159,7 +159,7 @@ def test_a_status_outside_the_expected_ones_is_an_error(client, status, errors, 
 @pytest.mark.parametrize(("word", "size"), [("200", 12), ("204", 0)])
 def test_the_time_since_the_first_byte_is_recorded(client, word, size, context, tmp_path):
     """It is 0 without a body. An executor that drives its client does not know it."""
-    with pytest.raises(PluginError, match="first_byte"):
+    with pytest.raises(PluginError, match="body as it arrives"):
         CallerFactory(context("Stepped", first_byte=True)).record(1)
     send_all(context(client, path=f"/{word}", requests=3, first_byte=True), RequestNumbers(3))
     records = log_reader.read_measured(tmp_path).records

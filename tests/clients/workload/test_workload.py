@@ -41,7 +41,7 @@ def test_a_workload_that_cannot_be_measured_is_refused_with_its_field(changes):
 @pytest.mark.parametrize(
     "changes",
     [{"requests": 7, "duration": 2.0}, {"body": "x", "upload_size": 1}, {"read": "chunks", "parse": True},
-     {"first_byte": True, "elapsed": True}],
+     {"first_byte": True, "elapsed": True}, {"stream": "sse", "replay": "x.har"}, {"stream": "sse", "cold": True}],
 )  # fmt: skip
 def test_an_error_names_all_fields_that_contradict_each_other(changes):
     with pytest.raises(FieldError) as caught:

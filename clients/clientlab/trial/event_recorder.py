@@ -1,0 +1,155 @@
+"""Records the events of streams: a sink gets each piece as the client hands it over, and reads the clock at once."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from clientlab.errors import Fault
+from clientlab.trial.event_log import EventLog, write_event
+from clientlab.trial.sample_log import SampleLog
+from clientlab.workload.workload import Request, Workload
+
+_MARK_SIZE = 31  # `@` and 30 digits
+_ERROR = re.compile(rb'^event: ?error\b|"type": ?"(?:error|response\.failed)"|^(?:data: ?)?\{"error":', re.MULTILINE)
+_TEXTS = {  # what holds the text of an event, where no mark does
+    "sse": rb"^data:(?! ?\[DONE\])",
+    "jsonl": rb"^\{",
+    "openai-chat": rb'"content": ?"[^"]',
+    "openai-responses": rb'"type": ?"response\.output_text\.delta"',
+    "anthropic": rb'"type": ?"text_delta"',
+}
+_PARSED_SSE = rb"^(?!(?:data: ?)?\[DONE\])."
+
+
+class EventSink:
+    """Takes the events of one stream as the client hands them over. `size`: bytes, or characters of parsed texts.
+
+    `expected`: how many events the lab's upstream sends; None for the user's own server, whose events have no marks,
+    but fit `pattern`.
+    """
+
+    __slots__ = (
+        "_buffer", "_expected", "_last", "_log", "_next_place", "_pattern", "_pending", "_request", "count", "size",
+    )  # fmt: skip
+
+    def __init__(self, log: EventLog, request: int, expected: int | None, pattern: re.Pattern[bytes]) -> None:
+        self._log, self._buffer, self._request, self._expected = log, log.buffer, request, expected
+        self._pattern, self._next_place = pattern, log.next_place
+        self.count = self.size = 0
+        self._last: bytes | str = b""
+        self._pending = b""  # the end of a chunk that may be the beginning of a mark
+
+    def take_event(self, text: str | bytes) -> None:
+        """Take an event, or a line, that the library has parsed: it holds at most one mark."""
+        now = perf_counter()
+        self.size += len(text)
+        if self._expected is None:
+            piece = text.encode() if isinstance(text, str) else text
+            if self._pattern.search(piece):
+                self._record(now, b"")
+            else:
+                self._last = piece or self._last
+            return
+        at = text.find("@" if isinstance(text, str) else b"@")  # type: ignore[arg-type]
+        if at < 0:
+            self._last = text or self._last
+            return
+        mark = text[at + 1 : at + _MARK_SIZE]
+        self._record(now, mark.encode() if isinstance(mark, str) else mark)
+
+    def take_chunk(self, chunk: bytes) -> None:
+        """Take bytes as they arrived. They may end anywhere, and may hold several events."""
+        now = perf_counter()
+        self.size += len(chunk)
+        if self._pending:
+            chunk = self._pending + chunk
+            self._pending = b""
+        if self._expected is None:
+            self._take_lines(chunk, now)
+            return
+        at = chunk.find(b"@")
+        if at < 0:
+            self._last = chunk
+            return
+        while at >= 0:
+            end = at + _MARK_SIZE
+            mark = chunk[at + 1 : end]
+            if len(mark) < _MARK_SIZE - 1:
+                self._pending = chunk[at:]
+                return
+            self._record(now, mark)
+            at = chunk.find(b"@", end)
+
+    def finish(self) -> None:
+        """Raise Fault if the stream had an error event, or events are missing. Their order is checked later."""
+        last = self._last.encode() if isinstance(self._last, str) else self._last
+        if _ERROR.search(last):
+            raise Fault("event-error", " ".join(last.decode("utf-8", "replace").split())[:300])
+        if not self.count or (self._expected is not None and self.count != self._expected):
+            expected = "" if self._expected is None else f" of {self._expected:,}"
+            raise Fault("events-missing", f"the stream ended after {self.count:,}{expected} events")
+
+    def _take_lines(self, chunk: bytes, now: float) -> None:
+        """Count the events in the whole lines of a chunk without marks."""
+        whole, _, self._pending = chunk.rpartition(b"\n")
+        for _ in self._pattern.finditer(whole):
+            self._record(now, b"")
+        if _ERROR.search(whole):
+            self._last = whole
+
+    def _record(self, now: float, mark: bytes) -> None:
+        count = self.count
+        self.count = count + 1
+        place = self._next_place()
+        try:
+            write_event(self._buffer, place, self._request, now, mark, 1)
+        except struct.error:
+            self._buffer = self._log.write_late(place, self._request, now, mark)
+        if count == self._expected:  # a stream without an end
+            raise Fault("events-missing", f"the stream goes on after {self._expected:,} events")
+
+
+def follow_events(  # noqa: PLR0913 - what a caller knows
+    log: SampleLog, workload: Workload, client: Any, numbers: Iterable[int], read: Callable[..., Any], *, awaited: bool
+) -> tuple[Iterator[int], Callable[[Request], Any]]:
+    """Return the numbers and a `send` that reads a stream and logs its events with the number of the request.
+
+    `read`: the client's method `events`, which hands over parsed events, or only their texts if `hands_over_texts` is
+    true; or its method `stream`, which passes on chunks as they arrive.
+    """
+    current, expected, events = 0, workload.events if workload.marks else None, log.events
+    if workload.stream is None or events is None:
+        raise ValueError("a workload without a stream")
+    parses, pattern = hasattr(client, "events"), _TEXTS[workload.stream]
+    if getattr(client, "hands_over_texts", False):
+        pattern = b"."
+    elif parses and workload.stream == "sse":
+        pattern = _PARSED_SSE
+    new_sink = partial(EventSink, events, expected=expected, pattern=re.compile(pattern, re.MULTILINE))
+
+    def follow() -> Iterator[int]:
+        nonlocal current
+        for number in numbers:
+            current = log.shard + number * log.shards
+            yield number
+
+    def send(request: Request) -> tuple[int, range]:
+        sink = new_sink(current)
+        status = read(request, sink.take_event if parses else sink.take_chunk)
+        if status < 400:
+            sink.finish()
+        return status, range(sink.size)
+
+    async def send_awaited(request: Request) -> tuple[int, range]:
+        sink = new_sink(current)
+        status = await read(request, sink.take_event if parses else sink.take_chunk)
+        if status < 400:
+            sink.finish()
+        return status, range(sink.size)
+
+    return follow(), send_awaited if awaited else send

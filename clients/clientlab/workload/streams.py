@@ -1,0 +1,41 @@
+"""Streams of events: how a request asks the lab's upstreams for one, and where each format is served."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from clientlab.errors import FieldError
+from clientlab.workload.values import Delay
+
+StreamFormat = Literal["sse", "jsonl", "openai-chat", "openai-responses", "anthropic"]
+
+HEADER = "X-Stream"
+"""Header with the settings of a stream as a query string (mockupstream.streams)."""
+DEFAULT_FIRST, DEFAULT_EVERY, DEFAULT_EVENTS = Delay.parse("0ms"), Delay.parse("10ms"), 100
+MOST_EVENTS = 50_000_000  # of a trial; their records take 2.4 GB of disk space
+_OPTIONS = ("size", "pings", "usage", "end", "sized", "type")
+_PROMPT = [{"role": "user", "content": "Hello"}]
+_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "openai-chat": ("/v1/chat/completions", {"model": "mock", "messages": _PROMPT, "stream": True}),
+    "openai-responses": ("/v1/responses", {"model": "mock", "input": "Hello", "stream": True}),
+    "anthropic": ("/v1/messages", {"model": "mock", "max_tokens": 1024, "messages": _PROMPT, "stream": True}),
+}
+API_PATHS = {name: path for name, (path, _) in _CALLS.items()}
+
+
+def default_call(stream: StreamFormat) -> tuple[str, str, str | None]:
+    """Return method, path and body of a request for a stream of this format."""
+    if stream not in _CALLS:
+        return "GET", "/stream", None
+    path, document = _CALLS[stream]
+    return "POST", path, json.dumps(document)
+
+
+def check_options(options: str) -> None:
+    """Raise FieldError for further settings of a stream that the upstreams do not have."""
+    names = [name for name, _ in parse_qsl(options, keep_blank_values=True)]
+    if wrong := next((name for name in names if name not in _OPTIONS), None if names or not options else options):
+        message = f"a stream has no setting {wrong!r}; write some of {', '.join(_OPTIONS)}, like pings=10&end=5ms"
+        raise FieldError(["stream_options"], message)
