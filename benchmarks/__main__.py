@@ -1,4 +1,4 @@
-"""Measure the lab itself: ``scripts/bench [overhead|upstream|streams|truth …] [--rounds N] [--client NAME]``.
+"""Measure the lab itself: ``scripts/bench [overhead|upstream|streams|truth …] [--rounds N] …``.
 
 overhead: what the lab adds to a bare loop of each client, in about 15 minutes.
 upstream: the mock server compared with a bare aiohttp handler, and how exact its delays are, in about a minute.

@@ -144,6 +144,7 @@ def _make_spec(cls: Any, name: str, import_path: str, distribution: str) -> Clie
         kind: ClientKind = "asyncio" if inspect.iscoroutinefunction(cls.send) else "blocking"
         policy, http = read("policy", get_args(Policy)), read("http", ("1.1", "2"))
         fields |= {flag: bool(getattr(cls, flag, False)) for flag in ("native", "url_only")}
+        fields["formats"] = tuple(getattr(cls, "formats", ()))
         fields["pairs"] = ("workers" if kind == "asyncio" else "threads",)
         return ClientSpec(name, distribution, policy, kind=kind, http=http, **fields)
     if methods >= {"open", "run", "close"}:
@@ -177,7 +178,7 @@ def _place_of(code: Any) -> str:
 
 _BODIES = (bytes, bytearray, memoryview)
 _BEYOND_URL = (
-    "method", "headers", "body", "payload_size", "upload_size", "replay", "read", "elapsed", "first_byte", "stream",
+    "stream", "method", "headers", "body", "payload_size", "upload_size", "replay", "read", "elapsed", "first_byte",
     "timeout",
 )  # fmt: skip
 

@@ -387,7 +387,12 @@ def check_capabilities(strategy: Strategy, workload: Workload) -> None:
         ("upload", workload.upload == "stream", streams_uploads, "streams no upload of known length"),
         ("elapsed", workload.elapsed, hasattr(client, "timed"), "does not measure its requests itself"),
         ("first_byte", workload.first_byte, hasattr(client, "stream"), "does not read a body as it arrives"),
-        ("stream", workload.stream is not None, hasattr(client, "stream"), "does not read a body as it arrives"),
+        (
+            "stream",
+            workload.stream is not None,
+            hasattr(client, "stream") or hasattr(client, "events"),
+            "does not read a body as it arrives",
+        ),
     ):
         drives_client = executor_spec(strategy.executor).drives_client
         if is_asked and (not is_able or drives_client):

@@ -11,7 +11,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -63,8 +63,7 @@ class Stream:
     """The settings of a stream. Each gap begins at the planned moment of the event before it, even if that was late.
 
     `pings`: a ping follows each of so many events; 0: none. `end`: seconds from the last event to the end of the body;
-    None: both in one write.
-    `sized`: whether the length of the body is announced. Otherwise, it is sent in chunks.
+    None: both in one write. `length`: bytes of the body, which are announced; None: it is sent in chunks.
     """
 
     format: EventFormat
@@ -73,27 +72,21 @@ class Stream:
     events: int
     pings: int
     end: float | None
-    sized: bool
+    length: int | None = None
 
     def pieces(self, seed: int | None) -> Iterator[Piece]:
         """Yield the parts of the body. Their pauses are drawn with `seed`."""
         source, form = random.Random(seed), self.format  # noqa: S311
         for number in range(self.events):
             pause = (self.every if number else self.first).draw(source)
-            yield Piece(pause, partial(self._write, number))
+            yield Piece(pause, partial(self.write, number))
         if form.closing:
             yield Piece(0.0, form.closing, self.end is None)
         if self.end:
             yield Piece(self.end, b"")
 
-    @property
-    def length(self) -> int | None:
-        """Bytes of the body, if they are announced."""
-        if not self.sized:
-            return None
-        return sum(len(self._write(number, 0.0)) for number in range(self.events)) + len(self.format.closing)
-
-    def _write(self, number: int, due: float) -> bytes:
+    def write(self, number: int, due: float) -> bytes:
+        """Return event `number` with what is sent in the same write. Its length does not depend on `due`."""
         event = self.format.write(number, due)
         if not number:
             event = self.format.opening + event
@@ -125,7 +118,10 @@ def read_stream(settings: Mapping[str, str], limits: Settings) -> Stream:
     form = FORMATS[chosen["format"]](text, events, bool(usage))
     if chosen["type"]:
         form = form._replace(content_type=chosen["type"])
-    return Stream(form, first, every, events, pings, None if along else end.stated, bool(sized))
+    stream = Stream(form, first, every, events, pings, None if along else end.stated)
+    if not sized:
+        return stream
+    return replace(stream, length=sum(len(stream.write(number, 0.0)) for number in range(events)) + len(form.closing))
 
 
 def _write_data(document: object, name: str = "") -> str:

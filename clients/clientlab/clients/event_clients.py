@@ -66,9 +66,16 @@ class Httpx2SseAsync(Httpx2Async):
 class HttpxSse(HttpxClient):
     """One httpx.Client, with the parser of httpx-sse."""
 
+    sse: ClassVar[Any]
+
+    @classmethod
+    def import_library(cls) -> None:
+        super().import_library()
+        cls.sse = importlib.import_module("httpx_sse")
+
     def events(self, request: Request, sink: EventSink) -> int:
-        sse, arguments = importlib.import_module("httpx_sse"), {"headers": request.headers, "content": request.body}
-        with sse.connect_sse(self._client, request.method, request.url, **arguments) as source:
+        arguments = {"headers": dict(request.headers), "content": request.body}  # it adds headers of its own
+        with self.sse.connect_sse(self._client, request.method, request.url, **arguments) as source:
             if source.response.status_code < 400:
                 for event in source.iter_sse():
                     sink(_data_of(event))
@@ -80,9 +87,16 @@ class HttpxSse(HttpxClient):
 class HttpxSseAsync(HttpxAsync):
     """One httpx.AsyncClient, with the parser of httpx-sse."""
 
+    sse: ClassVar[Any]
+
+    @classmethod
+    def import_library(cls) -> None:
+        super().import_library()
+        cls.sse = importlib.import_module("httpx_sse")
+
     async def events(self, request: Request, sink: EventSink) -> int:
-        sse, arguments = importlib.import_module("httpx_sse"), {"headers": request.headers, "content": request.body}
-        async with sse.aconnect_sse(self._client, request.method, request.url, **arguments) as source:
+        arguments = {"headers": dict(request.headers), "content": request.body}
+        async with self.sse.aconnect_sse(self._client, request.method, request.url, **arguments) as source:
             if source.response.status_code < 400:
                 async for event in source.aiter_sse():
                     sink(_data_of(event))

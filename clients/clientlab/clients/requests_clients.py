@@ -122,7 +122,7 @@ class RequestsLines(RequestsSession):
         with self._respond(request, stream=True) as response:
             if response.status_code < 400:
                 for line in response.iter_lines(self._chunk_size):
-                    if line.startswith((b"data:", b"{")):
+                    if line.startswith((b"data:", b"{", b"event:")):
                         sink(line)
             return response.status_code
 

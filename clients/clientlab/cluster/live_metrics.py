@@ -31,6 +31,7 @@ BUCKETS = (
 )  # fmt: skip
 """Upper bounds of the histograms' buckets, in seconds."""
 
+_MOST_LAG = 3600.0  # seconds
 _KIND_OF = {0: "ok", **{code: kind for kind, code in ERROR_CODES.items()}}
 ARM_LABELS = ("run", "experiment", "arm", "legend", "strategy", "workload", "upstream", "route", "link")
 """Labels of an arm, equal for live trials and for finished runs."""
@@ -168,7 +169,7 @@ class TrialMetrics(Collector):
             self._arrived.pop(number, None)
         marks, is_mark = parse_marks(events["mark"])
         lags = (events["at"] - marks[1] / 1e9)[is_mark]
-        if len(lags) and lags.min() >= 0:  # else the server's clock is another one
+        if len(lags) and lags.min() >= 0 and lags.max() < _MOST_LAG:  # else the server's clock is another one
             self._lags.add(lags, np.ones(len(lags), bool))
 
     def _read_cpu(self) -> float:

@@ -39,7 +39,8 @@ _KINDS = {_CUT: "protocol", _ERROR: "event-error", _WHOLE: "none"}
 def check_streams(strategy: Strategy) -> Iterator[CheckResult]:
     """Check five streams in one trial. Clients that read no streams as they arrive have no check."""
     client = client_spec(strategy.client)
-    if not hasattr(load(client.import_path), "stream") or executor_spec(strategy.executor).drives_client:
+    cls = load(client.import_path)
+    if not (hasattr(cls, "stream") or hasattr(cls, "events")) or executor_spec(strategy.executor).drives_client:
         return
     names = ("every event once, in order", "events handed over at once", "stream that is cut", "event that is an error")
     if speaks_http2(strategy):

@@ -289,6 +289,8 @@ def _workload_changes(base: Experiment, request: RunRequest) -> dict[str, Any]:
         changes = {"rate": None, "stages": None} | changes
     if changes.get("cold") and not changes.keys() & {"duration", "requests", "replay_times"}:
         changes["requests"] = 1
+    if request.experiment is None and "stream" in changes and not changes.keys() & {"duration", "requests"}:
+        changes["requests"] = None  # the default of streams
     if changes.get("replay_times"):
         changes = dict.fromkeys(("requests", "duration", "rate", "stages")) | changes
     elif "replay" in changes and "duration" not in changes and "find_max" not in request.settings:

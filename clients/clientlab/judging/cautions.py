@@ -303,15 +303,15 @@ def short_trials(of: Scope) -> str | None:
     return f"trials took less than {SHORT_SECONDS:g} s" if short else None
 
 
-@Rule("p99 rests on few requests", "send at least 1,000 requests (-n) to compare p99", figures=["p99"], minor=True)
+@Rule("p99 rests on few requests", "send at least 1,000 requests (-n) to compare p99",
+      figures=["p99", "first_event_p99"], minor=True)  # fmt: skip
 def few_requests(of: Scope) -> str | None:
     """Do not compare p99: fewer than ten requests of a trial were slower.
 
     With ten, p99 of exponential delays has a standard deviation of 7 % and a bias of -1 %; with one, 17 % and -9 %
     (order statistics of 20,000 and 100,000 draws).
     """
-    compared = [one for one in of.trials if not one.is_cold and not one.figures.stream]
-    few = any(one.figures.requests < 1000 and one.figures.latency_seconds for one in compared)
+    few = any(one.figures.requests < 1000 and one.figures.latency_seconds for one in of.trials if not one.is_cold)
     return "p99 rests on fewer than ten requests" if few else None
 
 

@@ -202,12 +202,13 @@ def _leads(rows: Sequence[Row]) -> list[str]:
         return []
     best = next(row for row in rows if row.fastest)
     others = [row for row in rows if row is not best]
-    by_p99 = best.rate is not None and best.figures[_CPU_PER_EVENT.key] is None
+    by_cpu = best.figures[_CPU_PER_EVENT.key] is not None and best.figures[HIGHEST_RATE.key] is None
+    by_p99 = best.rate is not None and not by_cpu
     bounded = [row for row in others if by_p99 and _P99.key in row.bounds]
     known = [row for row in others if row not in bounded]
     slower = [row for row in known if decide(row.ratio).word == "slower"]
     ends = [*slower[:1], *slower[1:][-1:]]
-    if best.figures[_CPU_PER_EVENT.key] is not None:
+    if by_cpu:
         lead = f"{best.name} took {best.text(_CPU_PER_EVENT)} of CPU time per event{'; ' if ends else ''}"
         lead += " and ".join(f"{row.name} takes {units.ratio_of(row.ratio)} times as much" for row in ends)
     elif best.rate is not None:
@@ -243,10 +244,10 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
         slower = [these[number] > those[number] for number in these.keys() & those.keys()]
         times, rounds = units.ratio_of(row.ratio), f"in {sum(slower)} of {len(slower)} rounds"
         so_far = f"{times} times as long, slower {rounds}"
-        if best.figures[_CPU_PER_EVENT.key] is not None:
-            so_far = f"{times} times as much, more {rounds}"
         if best.figures[HIGHEST_RATE.key] is not None:
             so_far = f"{best.name} held {times} times its rate, more {rounds}"
+        elif best.figures[_CPU_PER_EVENT.key] is not None:
+            so_far = f"{times} times as much, more {rounds}"
         states.append(f"{row.name}, {so_far if row.ratio else 'no round has both'}")
     needed = {row.name: decide(row.ratio).rounds for row in unsure}
     worth = [count for count in needed.values() if count is not None]
@@ -288,7 +289,9 @@ def _contrast_answers(part: str, found: Iterable[ranking.Contrast], run: Run) ->
 
 def _pair_sentence(run: Run, found: ranking.Contrast) -> str:
     """Return how many times the time and the CPU time one arm takes of the other, or why they are not compared."""
-    ratios = {found.figure.label: found.time, BY_KEY["cpu"].label: found.cpu}
+    ratios = {found.figure.label: found.time}
+    if found.figure is not _CPU_PER_EVENT:
+        ratios[BY_KEY["cpu"].label] = found.cpu
     known = [f"{units.ratio_of(ratio)} times the {label}" for label, ratio in ratios.items() if ratio is not None]
     if known:
         verdict = {"equal": f": equal within {EQUAL_SHARE}", "undecided": ": undecided"}
@@ -311,7 +314,8 @@ def _family_sentence(change: str, family: Sequence[ranking.Contrast]) -> str:
     for name, one in zip(names, family, strict=True):
         ratio = "not compared" if one.time is None else f"{units.ratio_of(one.time)} times"
         decided[decide(one.time).word].append(f"{name} ({ratio})")
-    said = {"equal": f"equal within {EQUAL_SHARE}"}
+    direction = family[0].figure.direction
+    said = {"equal": f"equal within {EQUAL_SHARE}", "slower": direction.worse, "faster": direction.better}
     parts = [f"{said.get(word, word)} with {_list(arms)}" for word, arms in decided.items() if arms]
     return f"{change}, {family[0].figure.label}: {'; '.join(parts)}."
 

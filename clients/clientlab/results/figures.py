@@ -178,36 +178,33 @@ def _cpu_per_event(trial: Trial) -> float | None:
     return trial.measured.cpu_seconds / stream.events
 
 
-def _of_stream(key: str, quantile: str, label: str, heading: str, end: str) -> Figure:
+def _of_stream(key: str, quantile: str, label: str, heading: str, meaning: str) -> Figure:
     """Return a quantile of the times in the field `key`_seconds of a trial's streams. `heading`: of its column."""
-    percent = {"p50": ("median ", "", "0.5"), "p99": ("99th percentile of ", "p99 ", "0.99")}[quantile]
+    percent = {"p50": ("median ", "", "0.5"), "p99": ("99th percentile of the ", "p99 ", "0.99")}[quantile]
     fields = _quantile(_read_stream(lambda stream: getattr(stream, f"{key}_seconds")), quantile, direction=_LESS,
                        needs="stream", column=Column(f"{percent[1]}{heading}", "known"),
                        metric=Metric(f"{key}_seconds", percent[2]))  # fmt: skip
+    if key != "first_event":  # only it counts failed streams, and the wait for a connection
+        fields["bounded"] = None
     return Figure(f"{key}_{quantile}", f"{key}_{quantile}_seconds", f"{percent[0]}{label}",
-                  f"streams: {percent[0]}{label}, {end}", **fields)  # fmt: skip
+                  f"streams: {percent[0]}{meaning}", **fields)  # fmt: skip
 
 
 _QUANTILES_OF_STREAMS = (
-    ("first_event", "time to the first event", "first event", "from the start of the request"),
-    (
-        "gap",
-        "gap between events",
-        "gap",
-        "between two events of a stream that follow each other, as the client gets them",
-    ),
-    ("lag", "lag of events", "lag", "from the server's write of an event until the client hands it over"),
-    ("write_error", "write error of the server", "write error", "by which it wrote an event after its planned moment"),
+    ("first_event", "time to the first event", "first event", "time from the start of the request to the first event"),
+    ("gap", "gap between events", "gap", "gap between two consecutive events of a stream, as the client gets them"),
+    ("lag", "lag of events", "lag", "time from the server's write of an event until the client hands it over"),
+    ("write_error", "write error", "write error", "time by which the server wrote an event after its planned moment"),
 )
 _CPU_PER_EVENT = Figure(
     "cpu_per_event", "cpu_seconds_per_event", "CPU time per event",
     "streams: CPU time of the client's processes per event; ranks their arms",
     "seconds", _cpu_per_event, _LESS, column=Column("CPU/event", "known"), metric=Metric("cpu_seconds_per_event"),
-    needs="stream",
+    compared=True, needs="stream",
 )  # fmt: skip
 _STREAM_FIGURES = (
     _CPU_PER_EVENT,
-    *(_of_stream(key, quantile, label, heading, end) for key, label, heading, end in _QUANTILES_OF_STREAMS
+    *(_of_stream(key, quantile, label, heading, meaning) for key, label, heading, meaning in _QUANTILES_OF_STREAMS
       for quantile in ("p50", "p99")),
     Figure("together", "together_share", "share of events that arrived together",
            "streams: share of events that had been written before the client handed over the one before them",
@@ -407,6 +404,8 @@ def ranked_by(trials: Iterable[Trial] = ()) -> Figure:
     long a stream takes, so streams are ranked by the CPU time of an event.
     """
     for trial in trials:
+        if trial.highest_rate is not None:
+            break
         if trial.figures.stream is not None:
             return _CPU_PER_EVENT
         if trial.figures.open_load is not None:

@@ -12,7 +12,7 @@ from clientlab.trial.process_handle import TrialFailed
 from clientlab.trial.result import PlannedTrial
 from clientlab.workload.load import arrivals_of, is_warm, most_late, requests_in
 from clientlab.workload.values import Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, stream_seconds
 
 _FLOOR_SECONDS = 300.0  # for the start of the trial's process, its libraries, and a few long requests
 _SHARE_OF_TIMEOUT = 0.1  # of the workload's timeout, which a request that succeeds may take on average
@@ -36,7 +36,8 @@ def compute_deadline(workload: Workload, in_flight: int, link: Link | None = Non
     schedule = arrivals_of(workload)
     duration = (workload.duration or 0.0) if schedule is None else schedule.length + most_late(workload)
     trips = 0.0 if link is None else _ROUND_TRIPS * link.rtt
-    each = estimate_mean_delay(workload) + _SHARE_OF_TIMEOUT * workload.timeout / in_flight + trips
+    waits = max(estimate_mean_delay(workload), stream_seconds(workload))
+    each = waits + _SHARE_OF_TIMEOUT * workload.timeout / in_flight + trips
     return _FLOOR_SECONDS + 2 * workload.timeout + duration + requests * each
 
 

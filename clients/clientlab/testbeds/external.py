@@ -118,7 +118,10 @@ class ExternalTarget:
 
     def fit(self, workload: Workload, *, linked: bool) -> Workload:
         """Return the workload with the path of the URL, if it has one, and with the server's name if links are used."""
-        fitted = replace(workload, marks=False, first=None, every=None, events=None) if workload.stream else workload
+        fitted = workload
+        if workload.stream is not None:
+            path = "/" if workload.path == "/stream" else workload.path
+            fitted = replace(workload, marks=False, first=None, every=None, events=None, path=path)
         fitted = fitted if self.path == "/" else replace(fitted, path=self.path)
         return self.named_in(fitted) if linked else fitted
 

@@ -14,6 +14,8 @@ import struct
 import threading
 from pathlib import Path
 
+from clientlab.errors import PluginError
+
 EVENTS_SUFFIX = ".events"  # file name extension of each process's own file
 RECORD_SIZE = 48
 RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
@@ -43,7 +45,10 @@ class EventLog:
         with self._lock:
             if place + RECORD_SIZE > len(self.buffer):
                 self._old.append(self.buffer)  # another thread may be writing to it
-                self.buffer = self._map(2 * len(self.buffer))
+                try:
+                    self.buffer = self._map(2 * len(self.buffer))
+                except OSError as error:  # not an error of the request: the trial fails
+                    raise PluginError(f"the log of events has no space: {error}") from error
         write_event(self.buffer, place, request, at, mark, 1)
         return self.buffer
 

@@ -23,7 +23,7 @@ _TEXTS = {  # what holds the text of an event, where no mark does
     "openai-responses": rb'"type": ?"response\.output_text\.delta"',
     "anthropic": rb'"type": ?"text_delta"',
 }
-_PARSED_SSE = rb"^(?!(?:data: ?)?\[DONE\])."
+_PARSED_SSE = rb"^(?!event:|(?:data: ?)?\[DONE\])."
 
 
 class EventSink:
@@ -50,10 +50,9 @@ class EventSink:
         self.size += len(text)
         if self._expected is None:
             piece = text.encode() if isinstance(text, str) else text
+            self._check(piece)
             if self._pattern.search(piece):
                 self._record(now, b"")
-            else:
-                self._last = piece or self._last
             return
         at = text.find("@" if isinstance(text, str) else b"@")  # type: ignore[arg-type]
         if at < 0:
@@ -87,9 +86,7 @@ class EventSink:
 
     def finish(self) -> None:
         """Raise Fault if the stream had an error event, or events are missing. Their order is checked later."""
-        last = self._last.encode() if isinstance(self._last, str) else self._last
-        if _ERROR.search(last):
-            raise Fault("event-error", " ".join(last.decode("utf-8", "replace").split())[:300])
+        self._check(self._last.encode() if isinstance(self._last, str) else self._last)
         if not self.count or (self._expected is not None and self.count != self._expected):
             expected = "" if self._expected is None else f" of {self._expected:,}"
             raise Fault("events-missing", f"the stream ended after {self.count:,}{expected} events")
@@ -97,10 +94,13 @@ class EventSink:
     def _take_lines(self, chunk: bytes, now: float) -> None:
         """Count the events in the whole lines of a chunk without marks."""
         whole, _, self._pending = chunk.rpartition(b"\n")
+        self._check(whole)
         for _ in self._pattern.finditer(whole):
             self._record(now, b"")
-        if _ERROR.search(whole):
-            self._last = whole
+
+    def _check(self, piece: bytes) -> None:
+        if _ERROR.search(piece):
+            raise Fault("event-error", " ".join(piece.decode("utf-8", "replace").split())[:300])
 
     def _record(self, now: float, mark: bytes) -> None:
         count = self.count
@@ -127,7 +127,7 @@ def follow_events(  # noqa: PLR0913 - what a caller knows
         raise ValueError("a workload without a stream")
     parses, pattern = hasattr(client, "events"), _TEXTS[workload.stream]
     if getattr(client, "hands_over_texts", False):
-        pattern = b"."
+        pattern = b""  # a text may be a line feed
     elif parses and workload.stream == "sse":
         pattern = _PARSED_SSE
     new_sink = partial(EventSink, events, expected=expected, pattern=re.compile(pattern, re.MULTILINE))

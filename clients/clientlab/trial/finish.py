@@ -99,8 +99,11 @@ def finish_trial(
     )
     shards = _make_shards(begun, measurement)
     reason = _find_failure(begun, requests, servers, shards)
-    if reason is None and measurement.streams is not None and measurement.streams.disordered:
-        reason = f"{measurement.streams.disordered:,} streams have events twice, or out of order"
+    if reason is None and (streams := measurement.streams) is not None:
+        if streams.disordered:
+            reason = f"{streams.disordered:,} streams have events twice, or out of order"
+        elif not streams.events:
+            reason = "no stream had an event"
     return Trial(
         planned=planned, started=begun.started, deadline_seconds=begun.deadline_seconds,
         status="failed" if reason else "done", reason=reason and mask_text(reason),

@@ -33,6 +33,7 @@ from clientlab.trial.samples import FinishedCounter, Samples, next_number, read_
 from clientlab.trial.stream_times import StreamTimes, read_streams
 from clientlab.trial.usage import memory_left, read_footprint
 from clientlab.workload.load import longest_pause, requests_in
+from clientlab.workload.workload import stream_seconds
 
 START_AHEAD = 0.05  # seconds from reading the machine's counters to the start of a divided trial
 _SLICES_PER_LOOK = 10  # looks for threads that wait for locks: one in ten slices, since a look takes up to 1 ms
@@ -222,7 +223,8 @@ class Watch:
         self._counters = [FinishedCounter(one) for one in self._folders]
         self._began, self._deadline = time.monotonic(), deadline
         self._patience, self._pause = workload.timeout + patience, longest_pause(workload)
-        self._request_seconds = self._patience if workload.request_limit is None else workload.request_limit
+        longest = self._patience + stream_seconds(workload)
+        self._request_seconds = longest if workload.request_limit is None else workload.request_limit
         if workload.memory_limit is not None:
             self._most_bytes: float = workload.memory_limit * context.shards
         else:

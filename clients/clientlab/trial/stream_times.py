@@ -13,8 +13,9 @@ from clientlab.trial.event_log import EVENTS_SUFFIX, RECORD_FIELDS, RECORD_SIZE
 from clientlab.trial.samples import Flags, Integers, Records, Samples
 
 EVENT = np.dtype(list(RECORD_FIELDS))
-_DIGITS = slice(0, 6), slice(6, 24), slice(24, 30)  # of a mark: number, nanoseconds of the write, microseconds late
+_DIGITS = range(6), range(6, 24), range(24, 30)  # of a mark: number, nanoseconds of the write, microseconds late
 _ALMOST_ALL = 0.999
+_BLOCK = 4096  # records that are read at a time
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,9 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
 
 
 def pool_streams(parts: list[StreamTimes]) -> StreamTimes:
-    """Return the streams of all shards of a trial."""
+    """Return the streams of all shards of a trial. Shards without events say nothing about the clocks."""
+    disordered = sum(one.disordered for one in parts)
+    parts = [one for one in parts if one.events] or parts[:1]
     numbers = np.concatenate([one.numbers for one in parts])
     order = np.argsort(numbers)
     first, gaps, lags, late = (
@@ -78,7 +81,6 @@ def pool_streams(parts: list[StreamTimes]) -> StreamTimes:
     )
     known = [one.together for one in parts if one.together is not None]
     together = sum(known) if len(known) == len(parts) else None
-    disordered = sum(one.disordered for one in parts)
     return StreamTimes(
         numbers[order], first[order], gaps, _NONE if together is None else lags, late, together, disordered
     )
@@ -86,9 +88,13 @@ def pool_streams(parts: list[StreamTimes]) -> StreamTimes:
 
 def parse_marks(marks: npt.NDArray[np.bytes_]) -> tuple[list[Integers], Flags]:
     """Return number, nanoseconds and microseconds of each mark, each of shape (n,), and whether it is one."""
-    codes = np.ascontiguousarray(marks).view(np.uint8).reshape(len(marks), 30).astype(np.int64) - ord("0")
-    values: list[Integers] = [codes[:, part] @ 10 ** np.arange(part.stop - part.start - 1, -1, -1) for part in _DIGITS]
-    return values, np.logical_and(codes >= 0, codes <= 9).min(axis=1, initial=True)
+    codes, values = np.ascontiguousarray(marks).view(np.uint8).reshape(len(marks), 30), list[Integers]()
+    for columns in _DIGITS:  # digit by digit: all of them as whole numbers would take 240 bytes per event
+        value = np.zeros(len(marks), np.int64)
+        for column in columns:
+            value = 10 * value + codes[:, column] - ord("0")
+        values.append(value)
+    return values, np.logical_and(codes >= ord("0"), codes <= ord("9")).min(axis=1, initial=True)
 
 
 @dataclass
@@ -104,11 +110,13 @@ class EventFollower:
         for path in self.folder.glob(f"*{EVENTS_SUFFIX}"):
             with path.open("rb") as log:
                 log.seek(self._read.get(path, 0) * RECORD_SIZE)
-                found = _read(log.read())
-            done = found["done"] == 1
-            found = found[: len(done) if done.all() else int(done.argmin())]
-            self._read[path] = self._read.get(path, 0) + len(found)
-            parts.append(found)
+                while len(block := _read(log.read(_BLOCK * RECORD_SIZE))):
+                    done = block["done"] == 1
+                    found = block if done.all() else block[: int(done.argmin())]
+                    self._read[path] = self._read.get(path, 0) + len(found)
+                    parts.append(found)
+                    if len(found) < len(block):
+                        break
         events = np.concatenate(parts)
         return events[events["request"] >= 0]
 

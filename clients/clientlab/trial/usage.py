@@ -2,7 +2,7 @@
 
 A sum of resident sets counts a page that n forked processes share n times. Linux counts it as 1/n in each of them
 (proc(5), smaps_rollup: Pss), but keeps a peak only of the resident set. So the peak of a process is taken as
-VmHWM - (Rss - Pss), read while the trial's clock rests. The pages of the sample log, which is mapped, are subtracted.
+VmHWM - (Rss - Pss), read while the trial's clock rests. The pages of the logs, which are mapped, are subtracted.
 
 A control group's limit holds for all groups below it, so the lowest limit on the path from the process's group to the
 root counts (cgroups(7)).
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import sys
 import time
@@ -19,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from clientlab.trial.event_log import EVENTS_SUFFIX
 from clientlab.trial.sample_log import RECORDS_FILE
 
 _PROC = Path("/proc")
@@ -106,7 +108,7 @@ def read_footprint(pids: Iterable[int], needed: Collection[int] = (), proc: Path
         except OSError:
             return None
         if resident:
-            logs = mappings.split(f"/{RECORDS_FILE}\n")[1:]
+            logs = re.split(rf"/{re.escape(RECORDS_FILE)}\n|{re.escape(EVENTS_SUFFIX)}\n", mappings)[1:]
             own = max(0, _find_kib(rollup, "\nPss:") - sum(_find_kib(mapping, "\nPss:") for mapping in logs))
             now, peak = now + own, peak + own + above
         elif pid in needed or not proc.joinpath("self", "smaps_rollup").exists():

@@ -14,7 +14,8 @@ StreamFormat = Literal["sse", "jsonl", "openai-chat", "openai-responses", "anthr
 HEADER = "X-Stream"
 """Header with the settings of a stream as a query string (mockupstream.streams)."""
 DEFAULT_FIRST, DEFAULT_EVERY, DEFAULT_EVENTS = Delay.parse("0ms"), Delay.parse("10ms"), 100
-MOST_EVENTS = 50_000_000  # of a trial; their records take 2.4 GB of disk space
+MOST_EVENTS = 5_000_000  # of a trial; their records take 240 MB of disk space, and to read them takes 1 GB of memory
+UNKNOWN_SECONDS = 300.0  # that a stream of the user's own server may take before the trial counts as stalled
 _OPTIONS = ("size", "pings", "usage", "end", "sized", "type")
 _PROMPT = [{"role": "user", "content": "Hello"}]
 _CALLS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -17,6 +17,7 @@ from clientlab.workload.streams import (
     DEFAULT_EVERY,
     DEFAULT_FIRST,
     MOST_EVENTS,
+    UNKNOWN_SECONDS,
     StreamFormat,
     check_options,
     default_call,
@@ -47,7 +48,7 @@ MOST_SEED = 2**63 - 1
 _MOST_DRAWN_SEED = 10**9  # short enough to type; among 1,000 runs, two have the same seed with a chance of 0.05 %
 _MOST_SECONDS = 1e9  # thirty years
 _MOST_BYTES = 1 << 50
-_STREAMS_OF_WARM_UP = 2  # a stream takes much longer than another request
+_STREAMS, _STREAMS_OF_WARM_UP = 20, 2  # of a trial that names no number
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
 _HEADER_VALUE = re.compile(r"[ -~\t]*")
@@ -115,7 +116,7 @@ class Workload:
     With `stream`, each request reads a stream of `events` events in this format, from the lab's upstreams: the first
     event after `first`, and the others `every` so often. `stream_options` are further settings, as a query. Method,
     path and body are those of the format's API if they are not given. With `marks` false, the server is the user's own,
-    which decides what it sends.
+    which decides what it sends. A stream takes long, so there are 20 of them, and 2 to warm up, if no number is given.
     """
 
     path: str = "/"
@@ -163,7 +164,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         if self.requests is None and self.duration is None and not self.replay_times:
-            object.__setattr__(self, "requests", 1 if self.cold else 1000)
+            object.__setattr__(self, "requests", 1 if self.cold else 1000 if self.stream is None else _STREAMS)
         if self.cold:
             object.__setattr__(self, "warmup", 0)
         if self.stream is not None:
@@ -171,10 +172,13 @@ class Workload:
 
     def _fill_in_stream(self, stream: StreamFormat) -> None:
         method, path, body = default_call(stream)
-        filled: dict[str, Any] = {"warmup": min(self.warmup, _STREAMS_OF_WARM_UP)}
+        filled: dict[str, Any] = {}
+        if self.warmup == Workload.warmup:  # a stream takes much longer than another request
+            filled["warmup"] = _STREAMS_OF_WARM_UP
         if body is not None:
             filled |= {"body": self.body or body, "method": method if self.method == "GET" else self.method}
-        filled |= {"path": path} if self.path == "/" else {}
+        if self.path == "/" and (self.marks or body is not None):
+            filled["path"] = path
         if self.marks:
             given = {"first": DEFAULT_FIRST, "every": DEFAULT_EVERY, "events": DEFAULT_EVENTS}
             filled |= {name: value for name, value in given.items() if getattr(self, name) is None}
@@ -242,6 +246,14 @@ def delay_of(workload: Workload) -> Callable[[int], float] | None:
     return lambda k: delay(workload.number_of(k))
 
 
+def stream_seconds(workload: Workload) -> float:
+    """Return the seconds that each stream takes at least, or may take if the server is the user's own. Else 0."""
+    if workload.stream is None:
+        return 0.0
+    planned = delay_of(workload)
+    return UNKNOWN_SECONDS if planned is None else planned(0)
+
+
 def unavoidable_of(workload: Workload, link: Link | None) -> Callable[[int], float] | None:
     """Return a function from k to the seconds that request k takes with any client, or None without delay and link.
 
@@ -295,7 +307,9 @@ def _check_stream(workload: Workload) -> None:
             raise FieldError(of_stream[:1], "only a stream has it; name the format of its events with `stream`")
         return
     others = ("delay", "replay", "payload_size", "upload_size", "parse", "elapsed", "first_byte", "cold")
-    if wrong := [name for name in others if getattr(workload, name) not in {None, False}]:
+    if wrong := [
+        name for name in others if getattr(workload, name) is not None and getattr(workload, name) is not False
+    ]:
         advice = "write `first`" if wrong == ["delay"] else "leave out one of them"
         raise FieldError(["stream"], f"a stream has no `{wrong[0]}`; {advice}", also=wrong[:1])
     if workload.read == "chunks":

@@ -62,7 +62,11 @@ def test_a_stream_that_waits_for_512_bytes_has_a_lag(upstream):
 @pytest.mark.real
 def test_events_of_another_server_are_counted_by_their_format(upstream):
     def count(strategy: str, form: str) -> int:
-        workload = streams(form, marks=False, headers={"X-Stream": f"format={form}&events=7&every=1ms"})
+        headers, path = (
+            {"X-Stream": f"format={form}&events=7&every=1ms"},
+            "/stream" if form in {"sse", "jsonl"} else "/",
+        )
+        workload = streams(form, marks=False, headers=headers, path=path)
         found = measure(strategy, workload, f"http://127.0.0.1:{upstream.port}")
         assert found.samples.errors == {}
         assert not len(found.streams.lags)
