@@ -24,7 +24,7 @@ KINDS = (
     "status-4xx",
     "status-5xx",
     "tls",
-    "event-error",  # a stream with an event that says so
+    "event-error",  # a stream with an event that is an error
     "events-missing",  # a stream with fewer or more events than asked for
     "dropped",  # in an open load: not sent, because it was too far behind its planned start
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ _MARK, _MARK_SIZE = "@%06d%018d%06d", 31
 _MOST_LATE = 999_999
 _MOST_EVENTS = 1_000_000
 _MOST_CHARACTERS = 4096
+_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _EVENT_STREAM = "text/event-stream"
 
@@ -116,6 +118,8 @@ def read_stream(settings: Mapping[str, str], limits: Settings) -> Stream:
     pings, usage, sized = (whole_number(chosen[name], name, 0) for name in ("pings", "usage", "sized"))
     text = f"{_MARK} {_LETTERS * (size // len(_LETTERS) + 1)}"[: len(_MARK) + size - _MARK_SIZE]
     form = FORMATS[chosen["format"]](text, events, bool(usage))
+    if chosen["type"] and not _TYPE.fullmatch(chosen["type"]):
+        raise RefusedError(400, f"type must be a content type like text/plain, not {chosen['type']!r}")
     if chosen["type"]:
         form = form._replace(content_type=chosen["type"])
     stream = Stream(form, first, every, events, pings, None if along else end.stated)

@@ -113,6 +113,7 @@ def test_the_seed_decides_the_gaps(upstream: Server) -> None:
     [
         ("format=xml", "format"), ("every=0", "every"), ("events=0", "events"), ("events=9999999", "events"),
         ("size=5", "size"), ("first=11s", "first"), ("colour=red", "colour"), ("events=100000", "MAX_SIZE"),
+        ("type=a/b%0D%0AX:c", "type"),
     ],
 )  # fmt: skip
 def test_bad_settings_are_refused(upstream: Server, settings: str, reason: str) -> None:
