@@ -6,20 +6,18 @@ quantile that falls on a failed request is one, because nobody knows how long it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import mean, median
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from clientlab import units
 from clientlab.errors import FieldError
-from clientlab.statistics.histogram import BoundedValue, median_of
-from clientlab.trial.result import OpenLoad, Outcome, Quantiles, StreamFigures, Trial
+from clientlab.trial.result import Trial
 from clientlab.units import Unit
 from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload
-
-_Value = TypeVar("_Value")
 
 When = Literal["always", "known", "large bodies", "durations"]
 """Show a column always, if a trial has the figure, if bodies have 1 MiB or more, or if numbers of requests differ."""
@@ -81,9 +79,7 @@ class Figure:
     compared: bool = False  # `clientlab compare` always shows it
     claimable: bool = True  # a claim may compare it
     total: bool = False  # it grows with the number of requests
-    needs: Literal["cold", "elapsed", "delay", "first_byte", "stream"] | None = (
-        None  # the field of the workload that records it
-    )
+    needs: Literal["cold", "elapsed", "delay", "first_byte", "stream"] | None = None  # workload's field for it
     of_failed: bool = False  # failed trials that sent all their requests count too, and rounds are averaged
     scheduled: bool = False  # the schedule of an open load decides it, so arms cannot be compared by it there
     before_send: bool = False  # it ends when a request is sent, so it never holds the wait for a connection
@@ -117,8 +113,8 @@ class Figure:
         """Return whether `over_rounds` is only a lower bound: it would be larger if the trials' bounds were."""
         if self.bounded is None:
             return False
-        known = [BoundedValue(value, self.bounded(trial)) for trial, value in self._known(trials)]
-        return bool(known) and median_of(known).at_least
+        known = [(value, math.inf if self.bounded(trial) else value) for trial, value in self._known(trials)]
+        return bool(known) and median(least for least, _ in known) != median(most for _, most in known)
 
     def has_bounds(self, trials: Iterable[Trial]) -> bool:
         """Return whether the figure of any trial is only a lower bound."""
@@ -136,124 +132,115 @@ class Figure:
                     yield trial, float(value)
 
 
-def _quantile(quantiles: Callable[[Trial], Quantiles | None], name: str, **others: Any) -> dict[str, Any]:
-    """Return the fields of a figure that is one of a trial's quantiles, with `others` of its fields."""
+def _field(path: str) -> Callable[[Trial], Any]:
+    """Return a function that reads a field: ``figures.open_load.dropped``. It returns None if a part is missing."""
+    names = path.split(".")
+
+    def read(trial: Trial) -> Any:
+        found: Any = trial
+        for name in names:
+            found = None if found is None else getattr(found, name)
+        return found
+
+    return read
+
+
+def _quotient(dividend: str, divisor: str) -> Callable[[Trial], float | None]:
+    """Return a function that divides two fields. It returns None if one of them is missing or the second is 0."""
+    upper, lower = _field(dividend), _field(divisor)
+    return lambda trial: None if upper(trial) is None or not lower(trial) else upper(trial) / lower(trial)
+
+
+def _quantile(part: str, name: str, **others: Any) -> dict[str, Any]:
+    """Return the fields of a figure that is a quantile of a `part` of trials, with `others` of its fields."""
+    at_least = _field(f"{part}.at_least")
     return {
         "unit": "seconds",
-        "of": lambda trial: getattr(quantiles(trial), name, None),
-        "bounded": lambda trial: name in getattr(quantiles(trial), "at_least", ()),
+        "of": _field(f"{part}.{name}"),
+        "bounded": lambda trial: name in (at_least(trial) or ()),
         "direction": _FASTER,
         "resolution": 1e-3,  # reports show three significant digits
     } | others
 
 
 def _latency(key: str, label: str, condition: str = "", **others: Any) -> Figure:
-    fields = _quantile(lambda trial: trial.figures.latency_seconds, key, **others)
+    fields = _quantile("figures.latency_seconds", key, **others)
     return Figure(key, f"latency_{key}_seconds", label, label + condition, **fields)
 
 
-def _read_load(value_of: Callable[[OpenLoad], _Value]) -> Callable[[Trial], _Value | None]:
-    return lambda trial: None if trial.figures.open_load is None else value_of(trial.figures.open_load)
+def _median_and_p99(
+    key: str, label: str, heading: str, meaning: str, of: str = "figures", **others: Any
+) -> Iterator[Figure]:
+    """Yield two quantiles of the times in the field `key`_seconds of a part of trials. `heading`: of their columns."""
+    for name, words, short, quantile in (("p50", "median ", "", "0.5"),
+                                         ("p99", "99th percentile of the ", "p99 ", "0.99")):  # fmt: skip
+        shown = {"column": Column(f"{short}{heading}", "known"), "metric": Metric(f"{key}_seconds", quantile)}
+        fields = _quantile(f"{of}.{key}_seconds", name, **shown, **others)
+        yield Figure(f"{key}_{name}", f"{key}_{name}_seconds", words + label, meaning.format(words), **fields)
 
 
-def _read_usage(value_of: Callable[[Outcome], float | None]) -> Callable[[Trial], float | None]:
-    return lambda trial: None if trial.measured is None else value_of(trial.measured)
-
-
-def _first_byte(key: str, label: str, heading: str, quantile: str) -> Figure:
-    shown = {"column": Column(heading, "known"), "metric": Metric("first_byte_seconds", quantile)}
-    fields = _quantile(lambda trial: trial.figures.first_byte_seconds, key, needs="first_byte", **shown)
-    description = f"{label} of the body, or to the end of a response without one"
-    return Figure(f"first_byte_{key}", f"first_byte_{key}_seconds", label, description, **fields)
-
-
-def _read_stream(value_of: Callable[[StreamFigures], _Value]) -> Callable[[Trial], _Value | None]:
-    return lambda trial: None if trial.figures.stream is None else value_of(trial.figures.stream)
-
-
-def _cpu_per_event(trial: Trial) -> float | None:
-    stream = trial.figures.stream
-    if stream is None or trial.measured is None or not stream.events:
-        return None
-    return trial.measured.cpu_seconds / stream.events
-
-
-def _of_stream(key: str, quantile: str, label: str, heading: str, meaning: str) -> Figure:
-    """Return a quantile of the times in the field `key`_seconds of a trial's streams. `heading`: of its column."""
-    percent = {"p50": ("median ", "", "0.5"), "p99": ("99th percentile of the ", "p99 ", "0.99")}[quantile]
-    fields = _quantile(_read_stream(lambda stream: getattr(stream, f"{key}_seconds")), quantile, direction=_LESS,
-                       needs="stream", column=Column(f"{percent[1]}{heading}", "known"),
-                       metric=Metric(f"{key}_seconds", percent[2]))  # fmt: skip
-    if key != "first_event":  # only it counts failed streams, and the wait for a connection
-        fields["bounded"] = None
-    return Figure(f"{key}_{quantile}", f"{key}_{quantile}_seconds", f"{percent[0]}{label}",
-                  f"streams: {percent[0]}{meaning}", **fields)  # fmt: skip
-
-
-_QUANTILES_OF_STREAMS = (
-    ("first_event", "time to the first event", "first event", "time from the start of the request to the first event"),
-    ("gap", "gap between events", "gap", "gap between two consecutive events of a stream, as the client gets them"),
-    ("lag", "lag of events", "lag", "time from the server's write of an event until the client hands it over"),
-    ("write_error", "write error", "write error", "time by which the server wrote an event after its planned moment"),
-)
+_OF_STREAMS: dict[str, Any] = {"of": "figures.stream", "direction": _LESS, "needs": "stream"}
 _CPU_PER_EVENT = Figure(
     "cpu_per_event", "cpu_seconds_per_event", "CPU time per event",
     "streams: CPU time of the client's processes per event; ranks their arms",
-    "seconds", _cpu_per_event, _LESS, column=Column("CPU/event", "known"), metric=Metric("cpu_seconds_per_event"),
-    compared=True, needs="stream",
+    "seconds", _quotient("measured.cpu_seconds", "figures.stream.events"), _LESS,
+    column=Column("CPU/event", "known"), metric=Metric("cpu_seconds_per_event"), compared=True, needs="stream",
 )  # fmt: skip
 _STREAM_FIGURES = (
     _CPU_PER_EVENT,
-    *(_of_stream(key, quantile, label, heading, meaning) for key, label, heading, meaning in _QUANTILES_OF_STREAMS
-      for quantile in ("p50", "p99")),
+    *_median_and_p99("first_event", "time to the first event", "first event",
+                     "streams: {}time from the start of the request to the first event", **_OF_STREAMS),
+    # Of streams, only that one counts failed ones, and the wait for a connection.
+    *_median_and_p99("gap", "gap between events", "gap",
+                     "streams: {}gap between two consecutive events of a stream, as the client gets them",
+                     bounded=None, **_OF_STREAMS),
+    *_median_and_p99("lag", "lag of events", "lag",
+                     "streams: {}time from the server's write of an event until the client hands it over",
+                     bounded=None, **_OF_STREAMS),
+    *_median_and_p99("write_error", "write error", "write error",
+                     "streams: {}time by which the server wrote an event after its planned moment",
+                     bounded=None, **_OF_STREAMS),
     Figure("together", "together_share", "share of events that arrived together",
            "streams: share of events that had been written before the client handed over the one before them",
-           "share", _read_stream(lambda stream: stream.together_share), _FEWER, column=Column("together", "known"),
+           "share", _field("figures.stream.together_share"), _FEWER, column=Column("together", "known"),
            metric=Metric("together_share"), needs="stream"),
     Figure("events", "events", "events", "streams: events that the client handed over, of successful streams",
-           "count", _read_stream(lambda stream: stream.events), _MORE, metric=Metric("events"), claimable=False,
+           "count", _field("figures.stream.events"), _MORE, metric=Metric("events"), claimable=False,
            total=True, needs="stream"),
 )  # fmt: skip
 
-_sent = _read_load(lambda load: load.sent_seconds)
-_late = _read_load(lambda load: load.lateness_seconds)
-
-
-def _dropped_share(trial: Trial) -> float | None:
-    load, requests = trial.figures.open_load, trial.figures.requests
-    return None if load is None or not requests else load.dropped / requests
-
+_SENT, _LATE = "figures.open_load.sent_seconds", "figures.open_load.lateness_seconds"
 
 OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
     Figure("sent_p50", "latency_from_send_p50_seconds", "median latency from the real start",
-           "open load: median latency from the moment of sending", **_quantile(_sent, "p50")),
+           "open load: median latency from the moment of sending", **_quantile(_SENT, "p50")),
     Figure("sent_p99", "latency_from_send_p99_seconds", "99th percentile of latency from the real start",
            "open load: 99th percentile of latency from the moment of sending",
-           **_quantile(_sent, "p99", column=Column("p99 sent", "known"))),
+           **_quantile(_SENT, "p99", column=Column("p99 sent", "known"))),
     Figure("late_p50", "lateness_p50_seconds", "median lateness",
            "open load: median delay between the planned start and sending; dropped requests count as later",
-           **_quantile(_late, "p50", column=Column("late p50", "known"), metric=Metric("lateness_seconds", "0.5"),
+           **_quantile(_LATE, "p50", column=Column("late p50", "known"), metric=Metric("lateness_seconds", "0.5"),
                        before_send=True)),
     Figure("late_p99", "lateness_p99_seconds", "99th percentile of lateness",
            "open load: 99th percentile of the delay between the planned start and sending",
-           **_quantile(_late, "p99", column=Column("late p99", "known"), metric=Metric("lateness_seconds", "0.99"),
+           **_quantile(_LATE, "p99", column=Column("late p99", "known"), metric=Metric("lateness_seconds", "0.99"),
                        before_send=True)),
     Figure("planned_rate", "planned_requests_per_second", "planned rate",
            "open load: planned requests per second of the schedule",
-           "per-second", _read_load(lambda load: load.planned_per_second), _MORE, column=Column("planned/s", "known"),
+           "per-second", _field("figures.open_load.planned_per_second"), _MORE, column=Column("planned/s", "known"),
            metric=Metric("planned_requests_per_second"), claimable=False),
     Figure("achieved_rate", "achieved_requests_per_second", "achieved rate",
            "open load: requests sent per second, until the schedule ended or the last one was sent",
-           "per-second", _read_load(lambda load: load.achieved_per_second), _MORE, column=Column("achieved/s", "known"),
+           "per-second", _field("figures.open_load.achieved_per_second"), _MORE, column=Column("achieved/s", "known"),
            metric=Metric("achieved_requests_per_second")),
     Figure("backlog", "backlog_requests", "largest backlog",
            "open load: the most requests that were due at once, and neither sent nor dropped",
-           "count", _read_load(lambda load: load.most_backlog), _FEWER, column=Column("backlog", "known"),
+           "count", _field("figures.open_load.most_backlog"), _FEWER, column=Column("backlog", "known"),
            metric=Metric("backlog_requests")),
     Figure("dropped", "dropped_share", "share of dropped requests",
            "open load: share of requests that were too late to send",
-           "share", _dropped_share, _FEWER, column=Column("dropped", "known"), metric=Metric("dropped_share"),
-           claimable=False),
+           "share", _quotient("figures.open_load.dropped", "figures.requests"), _FEWER,
+           column=Column("dropped", "known"), metric=Metric("dropped_share"), claimable=False),
 )  # fmt: skip
 
 
@@ -270,55 +257,32 @@ def _seconds_per_request(trial: Trial) -> float | None:
     return _seconds_at_rate(trial) / figures.succeeded if figures.succeeded > 0 and figures.wall_seconds else None
 
 
-def _cpu_per_request(trial: Trial) -> float | None:
-    """Return the CPU time per successful request: requests that fail fast must not make the others look cheap."""
-    succeeded = trial.figures.succeeded
-    return None if trial.measured is None or succeeded <= 0 else trial.measured.cpu_seconds / succeeded
-
-
-def _cpu_wait(trial: Trial) -> float | None:
-    found = None if trial.measured is None else trial.measured.disturbance
-    delay = None if found is None else found.run_delay_seconds
-    return None if delay is None or not trial.figures.requests else delay / trial.figures.requests
-
-
 def _received(trial: Trial) -> float | None:
     if trial.figures.bytes_received is None or not trial.figures.wall_seconds:
         return None
     return trial.figures.bytes_received / _seconds_at_rate(trial)
 
 
-def _failed_share(trial: Trial) -> float | None:
-    return trial.figures.failed / trial.figures.requests if trial.figures.requests else None
-
-
-def _reuse(trial: Trial) -> float | None:
-    opened = None if trial.measured is None else trial.measured.connections_opened
-    return trial.figures.requests / opened if opened else None
-
-
-def _above_idle(outcome: Outcome) -> float | None:
-    if outcome.peak_pss_bytes is None or outcome.idle_pss_bytes is None:
-        return None
-    return max(0, outcome.peak_pss_bytes - outcome.idle_pss_bytes)
+def _above_idle(trial: Trial) -> float | None:
+    peak, idle = _field("measured.peak_pss_bytes")(trial), _field("measured.idle_pss_bytes")(trial)
+    return None if peak is None or idle is None else max(0, peak - idle)
 
 
 HIGHEST_RATE = Figure(
     "highest_rate", "highest_requests_per_second", "highest rate",
     "the highest rate that kept the limits of `--find-max`",
-    "per-second", lambda trial: None if trial.highest_rate is None else trial.highest_rate.middle,
-    Direction("higher", "lower", less_is_better=False), column=Column("highest rate", "known"),
+    "per-second", _field("highest_rate.middle"), Direction("higher", "lower", less_is_better=False),
+    column=Column("highest rate", "known"),
 )  # fmt: skip
 
 FIGURES: tuple[Figure, ...] = (
     HIGHEST_RATE,
     Figure("wall", "wall_seconds", "wall time", "time from the start of the first request to the end of the last",
-           "seconds", lambda trial: trial.figures.wall_seconds, _FASTER,
-           column=Column("wall"), metric=Metric("wall_seconds"),
+           "seconds", _field("figures.wall_seconds"), _FASTER, column=Column("wall"), metric=Metric("wall_seconds"),
            compared=True, total=True, scheduled=True),
     Figure("throughput", "requests_per_second", "requests per second",
            "successful requests per second, without the tail",
-           "per-second", lambda trial: trial.figures.requests_per_second, _FASTER_IF_MORE, column=Column("req/s"),
+           "per-second", _field("figures.requests_per_second"), _FASTER_IF_MORE, column=Column("req/s"),
            metric=Metric("requests_per_second"), compared=True, scheduled=True),
     Figure("time_per_request", "seconds_per_request", "time per request",
            "inverse of requests per second; ranks the arms of a closed load",
@@ -329,7 +293,7 @@ FIGURES: tuple[Figure, ...] = (
            metric=Metric("bytes_received_per_second"), compared=True, scheduled=True),
     Figure("tail", "tail_seconds", "tail",
            "time from the end of the duration, or of the first shard, to the last response",
-           "seconds", lambda trial: trial.figures.tail_seconds, _FASTER,
+           "seconds", _field("figures.tail_seconds"), _FASTER,
            column=Column("tail", "known"), claimable=False, scheduled=True),
     _latency("mean", "mean latency"),
     _latency("p50", "median latency", column=Column("p50"), metric=Metric("latency_seconds", "0.5"), compared=True),
@@ -339,55 +303,58 @@ FIGURES: tuple[Figure, ...] = (
              compared=True),
     _latency("p999", "99.9th percentile of latency", "; needs at least 1,000 requests"),
     _latency("max", "longest latency"),
-    _first_byte("p50", "median time to the first byte", "first byte", "0.5"),
-    _first_byte("p99", "99th percentile of the time to the first byte", "p99 first byte", "0.99"),
+    *_median_and_p99("first_byte", "time to the first byte", "first byte",
+                     "{}time to the first byte of the body, or to the end of a response without one",
+                     needs="first_byte"),
     *_STREAM_FIGURES,
     *OPEN_LOAD_FIGURES,
     Figure("overhead", "overhead_p50_seconds", "median overhead",
            "median of latency minus the requested delay and one round trip of the link",
-           **_quantile(lambda trial: trial.figures.overhead_seconds, "p50", direction=_LESS, resolution=0.0,
+           **_quantile("figures.overhead_seconds", "p50", direction=_LESS, resolution=0.0,
                        needs="delay", column=Column("overhead", "known"), metric=Metric("overhead_seconds"))),
     Figure("elapsed", "elapsed_seconds_sum", "summed elapsed",
            "sum of the times that the library itself reports for successful requests",
-           "seconds", lambda trial: trial.figures.elapsed_seconds_sum, _LESS,
+           "seconds", _field("figures.elapsed_seconds_sum"), _LESS,
            column=Column("own elapsed", "known"), total=True, needs="elapsed"),
     Figure("errors", "errors_share", "share of failed requests",
            "share of finished requests that failed; failed trials count, partial ones do not",
-           "share", _failed_share, _FEWER, column=Column("errors"), compared=True, claimable=False, of_failed=True),
+           "share", _quotient("figures.failed", "figures.requests"), _FEWER, column=Column("errors"), compared=True,
+           claimable=False, of_failed=True),
     Figure("import", "import_seconds", "import time",
            "`--cold`: time from the start of the interpreter until the libraries are imported",
-           "seconds", _read_usage(lambda used: used.import_seconds), _FASTER, column=Column("import", "known"),
+           "seconds", _field("measured.import_seconds"), _FASTER, column=Column("import", "known"),
            metric=Metric("import_seconds"), needs="cold"),
     Figure("first_response", "first_response_seconds", "time to the first response",
            "`--cold`: time from the start of the interpreter to the first response, without imports of the lab",
            "seconds", lambda trial: trial.figures.wall_seconds if trial.is_cold else None, _FASTER,
-           column=Column("first response", "known"),
-           metric=Metric("first_response_seconds"), needs="cold"),
+           column=Column("first response", "known"), metric=Metric("first_response_seconds"), needs="cold"),
     Figure("connections", "connections_opened", "connections opened", "connections that the client opened",
-           "count", _read_usage(lambda used: used.connections_opened), _FEWER, column=Column("conns"),
+           "count", _field("measured.connections_opened"), _FEWER, column=Column("conns"),
            metric=Metric("connections_opened"), cost=True, compared=True),
     Figure("reuse", "requests_per_connection", "requests per connection",
            "finished requests divided by the connections opened",
-           "count", _reuse, _MORE, column=Column("req/conn", "durations"), metric=Metric("requests_per_connection")),
+           "count", _quotient("figures.requests", "measured.connections_opened"), _MORE,
+           column=Column("req/conn", "durations"), metric=Metric("requests_per_connection")),
+    # Per successful request: requests that fail fast must not make the others look cheap.
     Figure("cpu", "cpu_seconds_per_request", "CPU time per request",
            "CPU time of the client's processes per successful request",
-           "seconds", _cpu_per_request, _LESS, column=Column("CPU/req"), metric=Metric("cpu_seconds_per_request"),
-           cost=True, compared=True),
+           "seconds", _quotient("measured.cpu_seconds", "figures.succeeded"), _LESS, column=Column("CPU/req"),
+           metric=Metric("cpu_seconds_per_request"), cost=True, compared=True),
     Figure("cpu_wait", "cpu_wait_seconds_per_request", "wait for a CPU per request",
            "time per request in which the client's threads could run but had no CPU (Linux run delay)",
-           "seconds", _cpu_wait, _LESS),
+           "seconds", _quotient("measured.disturbance.run_delay_seconds", "figures.requests"), _LESS),
     Figure("cpu_total", "cpu_seconds", "CPU time", "CPU time of the client's processes",
-           "seconds", _read_usage(lambda used: used.cpu_seconds), _LESS, total=True),
+           "seconds", _field("measured.cpu_seconds"), _LESS, total=True),
     Figure("memory", "peak_pss_bytes", "peak memory",
            "peak memory (PSS), summed over the client's processes, without the sample log",
-           "bytes", _read_usage(lambda used: used.peak_pss_bytes), _LESS, column=Column("memory", "known"),
+           "bytes", _field("measured.peak_pss_bytes"), _LESS, column=Column("memory", "known"),
            metric=Metric("peak_memory_bytes"), cost=True, compared=True),
     Figure("rss", "peak_rss_bytes", "peak RSS",
            "peak resident memory, summed over the client's processes, with the sample log",
-           "bytes", _read_usage(lambda used: used.peak_rss_bytes), _LESS, metric=Metric("peak_rss_bytes")),
+           "bytes", _field("measured.peak_rss_bytes"), _LESS, metric=Metric("peak_rss_bytes")),
     Figure("above_idle", "above_idle_bytes", "memory above idle",
            "peak memory minus the memory after the warm-up (PSS)",
-           "bytes", _read_usage(_above_idle), _LESS, column=Column("above idle", "large bodies"), cost=True),
+           "bytes", _above_idle, _LESS, column=Column("above idle", "large bodies"), cost=True),
 )  # fmt: skip
 """Every figure, in the order of tables and comparisons."""
 

@@ -1,4 +1,4 @@
-"""Histograms of latencies, and values that are only lower bounds. trial/figures.py computes a trial's percentiles.
+"""Histograms of latencies. trial/figures.py computes a trial's percentiles.
 
 Histograms have HdrHistogram's format (hdrhistogram.org), V2, compressed, base64. Buckets are in nanoseconds.
 """
@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -25,21 +24,6 @@ SLICES = 60  # number of equal parts of a trial's time in which requests are cou
 _NANOSECONDS = 1e9
 _LONGEST = 3600 * 10**9  # longer times are counted as this one
 _SETTINGS = (1, _LONGEST, 3)  # lowest and highest value in nanoseconds, and significant digits
-
-
-@dataclass(frozen=True)
-class BoundedValue:
-    """A value. `at_least`: it is only a lower bound of the true value."""
-
-    value: float
-    at_least: bool = False
-
-
-def median_of(values: Sequence[BoundedValue]) -> BoundedValue:
-    """Return the median of one or more values. It is a lower bound if it would be larger with larger bounds."""
-    least = median(one.value for one in values)
-    most = median(math.inf if one.at_least else one.value for one in values)
-    return BoundedValue(least, least != most)
 
 
 def rank_of(percent: float, count: int) -> int:
@@ -60,9 +44,7 @@ class Distribution:
 
     def quantiles(self, shares: Floats) -> Floats:
         """Return the least seconds that each share (0 to 1) of the latencies does not exceed: the nearest rank."""
-        running = self.counts.cumsum()
-        ranks = np.clip(np.ceil(shares * running[-1] - 1e-9), 1, running[-1])
-        found: Floats = self.seconds[np.searchsorted(running, ranks)]
+        found: Floats = np.quantile(self.seconds, shares, weights=self.counts, method="inverted_cdf")
         return found
 
     def shares(self, edges: Floats) -> Floats:
