@@ -9,9 +9,8 @@ from typing import Any
 
 from clientlab.errors import FieldError, FieldKey
 from clientlab.experiments.experiment import ArmTable, ClaimTable, Experiment
-from clientlab.results.conditions import FIRST_RATE
 from clientlab.results.figures import of_claim
-from clientlab.results.plan import Arm, Claim, Plan, suffix_of
+from clientlab.results.plan import FIRST_RATE, Arm, Claim, Plan, suffix_of
 from clientlab.settings import UPSTREAMS, write_setting
 from clientlab.statistics.decisions import FEWEST_SEQUENTIAL_ROUNDS
 from clientlab.text import suggest_nearest

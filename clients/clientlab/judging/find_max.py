@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clientlab import units
-from clientlab.results.conditions import FIRST_RATE, Conditions
 from clientlab.results.document import Run
+from clientlab.results.plan import FIRST_RATE, Conditions
+from clientlab.statistics.histogram import FEWEST_REQUESTS
 from clientlab.statistics.ratios import Ratio, typical_figure
 from clientlab.trial.bottleneck import describe_growth
 from clientlab.trial.result import HighestRate, PlannedTrial, Trial
@@ -29,8 +30,7 @@ USUAL_TRIALS = 15
 _RESOLUTION = 1.025
 _STEP = 2.0
 
-Outcome = tuple[float, bool]
-"""The rate of a trial, and whether it held the rate."""
+Outcome = tuple[float, bool]  # the rate of a trial, and whether it held the rate
 
 
 def why_not_held(trial: Trial, conditions: Conditions) -> str | None:
@@ -113,9 +113,8 @@ class Search:
         if last.status == "lost":
             return lost
         if held is None or failed is None:
-            why = (
-                f"it held no rate: at {last.planned.search_rate:.4g} requests/s, {why_not_held(last, self.conditions)}"
-            )
+            tried = last.planned.search_rate
+            why = f"it held no rate: at {tried:.4g} requests/s, {why_not_held(last, self.conditions)}"
             if held is not None:
                 why = f"it held even {units.rate(held)} requests/s"
             return lost.model_copy(update={"status": "failed", "reason": why})
@@ -146,7 +145,9 @@ def search_of(run: Run, arm: str, number: int, conditions: Conditions) -> Search
     seconds = next(plan.workloads[one.workload] for one in plan.arms if one.name == arm).duration or 1.0
     draw = random.Random(f"{plan.seed}:{number}:{arm}").random()  # noqa: S311 - a rate, not a secret
     start = _rounded(FIRST_RATE * _STEP ** (draw - 0.5))
-    rate = next_rate(outcomes, start, conditions.fewest_requests / seconds, MOST_REQUESTS / seconds)
+    # A trial has every figure of the conditions. With fewer than 20 requests, a single late one would decide.
+    fewest = max([20, *(FEWEST_REQUESTS.get(figure.key, 0) for figure, _ in conditions.limits)])
+    rate = next_rate(outcomes, start, fewest / seconds, MOST_REQUESTS / seconds)
     return Search(probes, conditions, outcomes, rate)
 
 

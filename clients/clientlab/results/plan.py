@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic import PositiveFloat as Positive
 
-from clientlab.results.conditions import Conditions
-from clientlab.results.figures import of_claim
+from clientlab.results.figures import FIGURES, Figure, of_claim
 from clientlab.settings import MOST_WORKERS, write_setting
 from clientlab.text import mask_headers, mask_text
 from clientlab.trial.result import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
+from clientlab.units import WRITTEN, wanted
 from clientlab.validation import DocumentPart
-from clientlab.workload.values import LINK_PARTS, Link, ParsedBy
+from clientlab.workload.values import LINK_PARTS, Link, ParsedBy, Written
 from clientlab.workload.workload import MOST_SEED, Switch, Time, Workload
 
 AxisValue = bool | int | float | str
 Names = list[str]
 Texts = dict[str, str]
 
-_MOST_ARMS = 1_000
-"""The most in one run, whose report compares every two arms of a group. The largest bundled experiment has 344."""
-
-VERSION_NAME = r"^[A-Za-z0-9][\w.-]{0,31}$"
-"""What the names of environments and of the user's own servers look like."""
-
+_MOST_ARMS = 1_000  # a report compares every two arms of a group; the largest bundled experiment has 344
+VERSION_NAME = r"^[A-Za-z0-9][\w.-]{0,31}$"  # what the names of environments and of the user's own servers look like
 VersionName = Annotated[str, Field(pattern=VERSION_NAME)]
+OWN_UPSTREAM = "own"  # that of all arms on the user's named servers: arms with one upstream are compared
+FIRST_RATE = 100.0  # requests per second; a search tries about this rate first
+_CONDITION = re.compile(r"(\w+)\s*<\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)")
 
-OWN_UPSTREAM = "own"
-"""The upstream of all arms on the user's named servers: arms with one upstream are compared with each other."""
+_USABLE = {
+    name: figure
+    for figure in FIGURES
+    if figure.less_is_better and not figure.scheduled and not figure.total and not figure.needs
+    for name in (figure.key, figure.name)
+}
+"""Key or full name → figure that can be a condition."""
 
 
 def _check_figure(name: str) -> str:
@@ -144,6 +149,35 @@ class Claim(ClaimParts):
 
     name: str  # unique in the experiment
     arms: Names = []
+
+
+@dataclass(frozen=True)
+class Conditions(Written):
+    """Conditions of `--find-max` that must all hold: ``p99<250ms,errors<0.1%``. `limits`: in the figures' units."""
+
+    text: str
+    limits: tuple[tuple[Figure, float], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Conditions:
+        """Parse conditions. Raise ValueError that says what to write."""
+        limits = []
+        for part in text.split(","):
+            match = _CONDITION.fullmatch(part.strip())
+            if match is None:
+                raise ValueError(f"{part!r}: write a figure and what it must stay below, as 'p99<250ms,errors<0.1%'")
+            name, number, unit = match.groups()
+            figure = _USABLE.get(name)
+            if figure is None:
+                known = ", ".join(dict.fromkeys(one.key for one in _USABLE.values()))
+                raise ValueError(f"{name!r} is not one of {known}")
+            if unit not in WRITTEN[figure.unit]:
+                raise ValueError(f"{part!r}: {wanted(figure.unit, f'{name}<{number}')}")
+            limits.append((figure, float(number) * WRITTEN[figure.unit][unit]))
+        return cls(text, tuple(limits))
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class RunSettings(DocumentPart):

@@ -13,7 +13,7 @@ from clientlab.judging.find_max import bracket_of, next_rate, typical_rate, why_
 from clientlab.reports import as_csv, as_html, as_markdown
 from clientlab.reports.headline import group_answers
 from clientlab.reports.rows import groups_of
-from clientlab.results.conditions import Conditions
+from clientlab.results.plan import Conditions
 from clientlab.running.execute import TrialInterrupted, execute, resume_run
 from clientlab.trial.result import Trial
 from clients.documents import SURROUNDINGS, a_searched_trial
