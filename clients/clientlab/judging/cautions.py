@@ -79,8 +79,7 @@ class Rule:
         return check
 
 
-RULES: list[Rule] = []
-"""All rules, most serious first."""
+RULES: list[Rule] = []  # all rules, most serious first
 
 
 def cautions_of(run: Run) -> list[Caution]:
@@ -339,10 +338,7 @@ _BY_KIND = {rule.kind: rule for rule in RULES}
 
 # Kinds in two stored runs, httpx2 and the demo, measured before these rules had other names. Delete this statement
 # once those runs are measured again.
-_BY_KIND |= {
-    "not-warm": _BY_KIND["start-up"],
-    "percentiles-of-failures": _BY_KIND["errors"],
-}
+_BY_KIND |= {"not-warm": _BY_KIND["start-up"], "percentiles-of-failures": _BY_KIND["errors"]}
 
 REORDERING = frozenset(kind for kind, rule in _BY_KIND.items() if rule.marks)
 MINOR = frozenset(kind for kind, rule in _BY_KIND.items() if rule.minor)

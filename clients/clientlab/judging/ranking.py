@@ -39,11 +39,15 @@ class GroupKey(NamedTuple):
         return " · ".join((self.workload, f"{self.upstream} upstream", self.route, *link))
 
 
-ArmKey = tuple[GroupKey, str]
-"""The group of an arm, and its name in the group."""
+ArmKey = tuple[GroupKey, str]  # the group of an arm, and its name in the group
 
-OfferedLoad = tuple[int | None, tuple[float, Stages | None] | None]
-"""Requests in flight (None if concurrency does not distinguish arms), and the rate and the stages of an open load."""
+
+class OfferedLoad(NamedTuple):
+    """The load of arms that are compared. `concurrency`: None if it does not distinguish them. `rate`: if open."""
+
+    concurrency: int | None
+    rate: float | None = None
+    stages: Stages | None = None
 
 
 @dataclass(frozen=True)
@@ -175,43 +179,33 @@ class Contrast:
     cpu: Ratio | None
 
 
-ArmPair = tuple[Arm, Arm]
-"""An arm, and the arm that it is compared with."""
+ArmPair = tuple[Arm, Arm]  # an arm, and the arm that it is compared with
+
+Part = Literal["environment", "server", "link", "route"]
+PARTS: tuple[Part, ...] = ("environment", "server", "link", "route")
+VERSIONS = PARTS[:2]
+"""The parts of an arm whose versions a run compares with the first one. Arms without a name for one are left out."""
 
 
-Version = Literal["environment", "server"]
-VERSIONS: tuple[Version, ...] = ("environment", "server")
-"""The parts of an arm whose versions a run compares with the first one."""
-
-
-def version_pairs(arms: Sequence[Arm], versions: Sequence[Version] = VERSIONS) -> list[ArmPair]:
-    """Return each arm with the same arm in the first environment, or on the first server, that has it."""
-    return [pair for part in versions for pair in _pairs([arm for arm in arms if getattr(arm, part)], part)]
-
-
-def version_contrasts(run: Run, confidence: float | None = None) -> dict[Version, list[Contrast]]:
-    """Contrast each arm with the first environment and server. Servers do not change the CPU time of the client."""
-    pairs = {part: version_pairs(run.experiment.arms, [part]) for part in VERSIONS}
-    return {part: contrasts(run, found, confidence, cpu_too=part != "server") for part, found in pairs.items()}
-
-
-def link_pairs(arms: Iterable[Arm]) -> list[ArmPair]:
-    """Return each arm with the same arm behind the first link that has it, or without a link if that comes first."""
-    return [(arm, first) for arm, first in _pairs(arms, "link") if arm.link != first.link]
-
-
-def _pairs(arms: Iterable[Arm], differing: Literal[Version, "link", "route"]) -> list[ArmPair]:
-    """Return each arm with the first one that is equal except for one field."""
+def pairs_by(part: Part, arms: Iterable[Arm]) -> list[ArmPair]:
+    """Return each arm with the first one that is equal except for its environment, server, link or route."""
     families: dict[Hashable, list[Arm]] = {}
     for arm in arms:
-        own = {part: getattr(arm, part) for part in (*VERSIONS, "link", "route") if part != differing}
-        families.setdefault((arm.strategy, arm.upstream, arm.shared_workload, *own.values()), []).append(arm)
-    return [(arm, family[0]) for family in families.values() for arm in family[1:]]
+        if part not in VERSIONS or getattr(arm, part):
+            others = [getattr(arm, one) for one in PARTS if one != part]
+            families.setdefault((arm.strategy, arm.upstream, arm.shared_workload, *others), []).append(arm)
+    pairs = [(arm, family[0]) for family in families.values() for arm in family[1:]]
+    return [(arm, first) for arm, first in pairs if part != "link" or arm.link != first.link]
 
 
-def route_contrasts(run: Run, confidence: float | None = None) -> list[Contrast]:
-    """Contrast the time of each arm with that of the same arm on the first route. Routes do not change CPU time."""
-    return contrasts(run, _pairs(run.experiment.arms, "route"), confidence, cpu_too=False)
+def version_pairs(arms: Sequence[Arm]) -> list[ArmPair]:
+    """Return each arm with the same arm in the first environment, or on the first server, that has it."""
+    return [pair for part in VERSIONS for pair in pairs_by(part, arms)]
+
+
+def contrasts_by(part: Part, run: Run, confidence: float | None = None) -> list[Contrast]:
+    """Contrast the pairs of `pairs_by`. Servers and routes do not change the CPU time of the client."""
+    return contrasts(run, pairs_by(part, run.experiment.arms), confidence, cpu_too=part in {"environment", "link"})
 
 
 def contrasts(
@@ -317,11 +311,11 @@ def load_of(run: Run, trial: Trial) -> OfferedLoad:
     In a search, arms are compared by their highest rates whatever their concurrency, which contributes to the rate.
     """
     if trial.figures.open_load is None:
-        return (trial.planned.concurrency if trial.highest_rate is None else None), None
+        return OfferedLoad(trial.planned.concurrency if trial.highest_rate is None else None)
     workload, rate = run.experiment.workloads[trial.planned.workload], trial.figures.open_load.planned_per_second
     if workload.arrivals == "poisson" and (schedule := expected_schedule(workload)) is not None:
         rate = schedule.count / schedule.length
-    return trial.planned.concurrency, (rate, workload.stages)
+    return OfferedLoad(trial.planned.concurrency, rate, workload.stages)
 
 
 def fell_short(trial: Trial) -> bool:

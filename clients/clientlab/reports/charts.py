@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from clientlab import units
-from clientlab.judging.claims import knee_text
-from clientlab.judging.ranking import contrasts, link_pairs, route_contrasts, shortfall, version_contrasts
+from clientlab.judging.judgement import knee_text
+from clientlab.judging.ranking import PARTS, contrasts_by, shortfall
 from clientlab.reports import rows as tables
 from clientlab.reports.sections import ChartRow, Curve, RowChart, Sweep, SweepPoint
 from clientlab.results.document import ClaimResult, Run
@@ -58,8 +58,7 @@ _KNEE_NOTE = (
 
 ChartMaker = Callable[[Run, Sequence[tables.Group]], Iterator[RowChart]]
 
-_FAR_APART = 20.0
-"""If the largest value of a chart is this many times the least, dots on a logarithmic axis replace the bars."""
+_FAR_APART = 20.0  # from this ratio of the largest to the least value on, dots on a logarithmic axis replace the bars
 _QUANTILES = [BY_KEY[key] for key in ("p50", "p99", "p999")]
 _BINS = 90
 _FEWEST_POINTS = 3
@@ -101,19 +100,16 @@ def comparisons(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
     Arms on an axis are left out: the lines of their sweep compare them.
     """
     arms, colours = run.experiment.arms, colours_of(run)
-    for title, pairs in (
-        *((f"{part.capitalize()}s", found) for part, found in version_contrasts(run).items()),
-        ("Links", contrasts(run, link_pairs(arms))),
-        ("Routes", route_contrasts(run)),
-    ):
-        known = [one for one in pairs if one.time is not None and not one.arm.axes]
-        names = [f"{one.arm.name} over {one.base.name}" for one in known]
+    for part in PARTS:
+        pairs = contrasts_by(part, run)
         rows = [
-            _ratio_row(name, colours[one.arm.strategy], one.time, one.figure)
-            for name, one in zip(names, known, strict=True)
+            _ratio_row(f"{one.arm.name} over {one.base.name}", colours[one.arm.strategy], one.time, one.figure)
+            for one in pairs
+            if one.time is not None and not one.arm.axes
         ]
         if rows:
-            yield _forest_plot(f"{title}: {pairs[0].figure.label}", rows, "times that of the first one")
+            title = f"{part.capitalize()}s: {pairs[0].figure.label}"
+            yield _forest_plot(title, rows, "times that of the first one")
     swept = {arm.name for arm in arms if arm.axes}
     for group in groups:
         what = f"{_ranking_label(group.ranks_by)}, times that of the fastest arm"

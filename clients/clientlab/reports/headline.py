@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
@@ -33,13 +33,10 @@ from clientlab.trial.result import format_time
 _P99, _FIRST_RESPONSE, _CPU_PER_EVENT = BY_KEY["p99"], BY_KEY["first_response"], BY_KEY["cpu_per_event"]
 _CLAIM_VERDICTS = ("supported", "contradicted", "inconclusive")
 _BOUND = ", a lower bound: it falls on failed requests"
-_MOST_PACKAGES = 8
-"""A line about an environment names at most this many packages. The page has all of them."""
-_MOST_HIGHLIGHTED = 3
-"""Answers that stand out. Further ones are plain lines."""
+_MOST_PACKAGES = 8  # in a line about an environment; the page has all of them
+_MOST_HIGHLIGHTED = 3  # answers that stand out; further ones are plain lines
 
-Answer = list[str]
-"""The answer to one question in a sentence, then its details, for example what is undecided."""
+Answer = list[str]  # the answer to one question in a sentence, then its details, for example what is undecided
 
 
 def headline(report: Report) -> Section:
@@ -50,8 +47,8 @@ def headline(report: Report) -> Section:
         *([[tally(run.claims)]] if run.claims else []),
         *(versions or groups),
         *_session_answers(run),
-        *_contrast_answers("link", ranking.contrasts(run, ranking.link_pairs(run.experiment.arms)), run),
-        *_contrast_answers("route", ranking.route_contrasts(run), run),
+        *_contrast_answers("link", run),
+        *_contrast_answers("route", run),
     ]
     sentences = [sentence for sentence, *_ in found]
     details = [*sentences[_MOST_HIGHLIGHTED:], *(line for _, *more in found for line in more)]
@@ -203,7 +200,7 @@ def _leads(rows: Sequence[Row]) -> list[str]:
     best = next(row for row in rows if row.fastest)
     others = [row for row in rows if row is not best]
     by_cpu = best.figures[_CPU_PER_EVENT.key] is not None and best.figures[HIGHEST_RATE.key] is None
-    by_p99 = best.rate is not None and not by_cpu
+    by_p99 = best.load.rate is not None and not by_cpu
     bounded = [row for row in others if by_p99 and _P99.key in row.bounds]
     known = [row for row in others if row not in bounded]
     slower = [row for row in known if decide(row.ratio).word == "slower"]
@@ -211,7 +208,7 @@ def _leads(rows: Sequence[Row]) -> list[str]:
     if by_cpu:
         lead = f"{best.name} took {best.text(_CPU_PER_EVENT)} of CPU time per event{'; ' if ends else ''}"
         lead += " and ".join(f"{row.name} takes {units.ratio_of(row.ratio)} times as much" for row in ends)
-    elif best.rate is not None:
+    elif best.load.rate is not None:
         lead = f"{best.name} had a p99 of {best.text(_P99)} from the planned start{'; ' if ends else ''}"
         lead += " and ".join(f"that of {row.name} is {units.ratio_of(row.ratio)} times as long" for row in ends)
     else:
@@ -249,7 +246,7 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
         elif best.figures[_CPU_PER_EVENT.key] is not None:
             so_far = f"{times} times as much, more {rounds}"
         states.append(f"{row.name}, {so_far if row.ratio else 'no round has both'}")
-    needed = {row.name: decide(row.ratio).rounds for row in unsure}
+    needed = {row.name: decide(row.ratio).more_rounds for row in unsure}
     worth = [count for count in needed.values() if count is not None]
     far = [name for name, count in needed.items() if count is None]
     if all(row.ratio is None or row.ratio.interval is None for row in unsure):
@@ -267,14 +264,13 @@ def _list(names: Sequence[str]) -> str:
 
 def version_answers(run: Run) -> list[Answer]:
     """Return an answer for each environment, and each server, beside the first."""
-    contrasts = ranking.version_contrasts(run)
-    return [answer for part, found in contrasts.items() for answer in _contrast_answers(part, found, run)]
+    return [answer for part in ranking.VERSIONS for answer in _contrast_answers(part, run)]
 
 
-def _contrast_answers(part: str, found: Iterable[ranking.Contrast], run: Run) -> list[Answer]:
+def _contrast_answers(part: ranking.Part, run: Run) -> list[Answer]:
     """Return an answer for each two environments, servers, links or routes: of one arm, or of all in one sentence."""
     families: dict[tuple[str, str], list[ranking.Contrast]] = {}
-    for one in found:
+    for one in ranking.contrasts_by(part, run):
         name, base = (str(getattr(arm, part) or "none") for arm in (one.arm, one.base))
         families.setdefault((name, base), []).append(one)
     answers = []

@@ -21,15 +21,11 @@ from clientlab.statistics.ratios import Estimate, Ratio, typical_figure
 from clientlab.trial.bottleneck import FULL
 from clientlab.trial.result import PlannedTrial, Trial
 
-WAITS = "*"
-"""Marks latencies that include the wait for a free connection. A caution explains it."""
-
+WAITS = "*"  # marks latencies that include the wait for a free connection; a caution explains it
 _LARGE_BODY = 1 << 20
-_MOST_COLUMNS = 8
-"""The most columns of a table's short form."""
+_MOST_COLUMNS = 8  # the most columns of a table's short form
 _THROUGHPUT, _FIRST_RESPONSE, _TIME = BY_KEY["throughput"], BY_KEY["first_response"], BY_KEY["time_per_request"]
-_FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])
-"""Figures that have ratios beside the one that ranks the arms."""
+_FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])  # figures that have ratios beside the one that ranks the arms
 
 _PARTS = {"client": "client", "link": "link", "proxy": "proxy", "upstream": "upstream", "latency": "delays"}
 """Busy shares that are always shown, with their names."""
@@ -58,15 +54,10 @@ class Row(ranking.Standing):
         return self.trials[0].planned
 
     @property
-    def rate(self) -> float | None:
-        """Planned requests per second of an open load."""
-        return None if self.load[1] is None else self.load[1][0]
-
-    @property
     def load_parts(self) -> tuple[str, str, str]:
         """Concurrency, rate and stages in words; empty if there are none."""
-        rate, stages = self.load[1] or (None, None)
-        return f"c={self.planned.concurrency}", "" if rate is None else f"{units.rate(rate)}/s", str(stages or "")
+        rate = "" if self.load.rate is None else f"{units.rate(self.load.rate)}/s"
+        return f"c={self.planned.concurrency}", rate, str(self.load.stages or "")
 
     @property
     def first(self) -> bool:
@@ -136,7 +127,7 @@ class Group:
 
     @property
     def open_load(self) -> bool:
-        return any(row.rate is not None for row in self.rows)
+        return any(row.load.rate is not None for row in self.rows)
 
     @property
     def ranks_by(self) -> Figure:

@@ -13,8 +13,7 @@ from math import ceil
 
 from clientlab import strategies
 from clientlab.judging import find_max
-from clientlab.judging.claims import ClaimEvidence
-from clientlab.judging.judgement import undecided_arms
+from clientlab.judging.judgement import ClaimEvidence, undecided_arms
 from clientlab.judging.ranking import rank_arms
 from clientlab.results.document import RoundsEnded, Run
 from clientlab.results.plan import Arm, Plan

@@ -38,20 +38,9 @@ level of the last one (Haybittle 1971, Peto et al. 1976)."""
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
-class Decision:
-    """Whether an interval shows a difference. `rounds`: about how many in total would decide it, or None."""
-
-    word: Literal["slower", "faster", "equal", "undecided"]
-    rounds: int | None = None
-
-
-def decide(ratio: Ratio | None) -> Decision:
+def decide(ratio: Ratio | None) -> Finding:
     """Decide about a ratio of times: slower or faster if its interval excludes 1, equal if it is narrow enough."""
-    found = judge_direction(ratio, EQUAL)
-    if found.verdict != "inconclusive":
-        return Decision("slower" if found.verdict == "supported" else "faster")
-    return Decision("equal") if found.negligible else Decision("undecided", found.more_rounds)
+    return judge_direction(ratio, EQUAL)
 
 
 def rounds_for_edge(ratio: Ratio, edge: float) -> int | None:
@@ -96,6 +85,13 @@ class Finding:
     material: float | None = None
     negligible: float | None = None
     open: tuple[Ratio, ...] = ()
+
+    @property
+    def word(self) -> Literal["slower", "faster", "equal", "undecided"]:
+        """The verdict on a ratio of times (see `decide`)."""
+        if self.verdict == "inconclusive":
+            return "equal" if self.negligible else "undecided"
+        return "slower" if self.verdict == "supported" else "faster"
 
 
 def judge_direction(ratio: Ratio | None, material: float = MATERIAL, fewest: int = FEWEST_ROUNDS) -> Finding:

@@ -208,9 +208,7 @@ def sort_values(values: Iterable[Value]) -> list[Value]:
 
 
 def find_turning_point(series: Sequence[Series], confidence: float = CONFIDENCE) -> TurningPoint:
-    """Return the least and the knee of a sweep from the figures of each point. Raise ValueError if a point has none."""
-    if not all(series):
-        raise ValueError("a point of the sweep has no figure")
+    """Return the least and the knee of a sweep from the figures of each point, which has at least one."""
     named = {str(place): figures for place, figures in enumerate(series)}
     found = np.exp(list(compare_arms(named, confidence).levels.values()))
     best = int(np.argmin(found))

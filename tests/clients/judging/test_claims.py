@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.claims import judge_claims
-from clientlab.judging.judgement import read_judged
+from clientlab.judging.judgement import read_judged, with_judgement
 from clientlab.reports.charts import sweeps_of
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, Claim, Source
@@ -28,7 +27,7 @@ def a_claim(**changes) -> Claim:
 
 def verdict_of(claim: Claim, *of, **changes):
     """The claim as judged in a run of these trials."""
-    (found,) = judge_claims(a_run(*(of or trials()), claims=[claim], **changes))
+    (found,) = with_judgement(a_run(*(of or trials()), claims=[claim], **changes)).claims
     return found
 
 
@@ -115,7 +114,7 @@ def test_a_claim_and_the_chart_name_the_same_knee():
           for trial in of]  # fmt: skip
     of.append(a_trial("s", 5, 0.01, arm="s[c=1]", errors={"reset": 999}))
     run = a_run(*of, claims=[claim], arms=arms)
-    (found,) = judge_claims(run)
+    (found,) = with_judgement(run).claims
     ((curve,),) = (sweep.curves for sweep in sweeps_of(run))
     assert (found.best, found.knee, curve.points[curve.turn.knee].value) == (30, 8, 8)
     assert found.knee_between == (8, 30)
@@ -162,7 +161,7 @@ def killed() -> Run:
     return run.model_copy(update={"status": "running"})
 
 
-@pytest.mark.parametrize("stale", [[], judge_claims(killed().model_copy(update={"trials": []}))])
+@pytest.mark.parametrize("stale", [[], with_judgement(killed().model_copy(update={"trials": []})).claims])
 def test_a_run_that_was_killed_is_judged_when_it_is_read(stale, tmp_path):
     """Whatever verdicts its file holds."""
     store = Store(tmp_path)

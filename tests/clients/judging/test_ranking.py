@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.ranking import contrasts, link_pairs, rank_arms, version_contrasts
+from clientlab.judging.ranking import contrasts_by, rank_arms
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.values import Link
@@ -70,7 +70,7 @@ def test_arms_behind_different_links_are_ranked_apart_and_paired_by_round():
     ]
     run = Run.model_validate_json(a_run(*trials).model_dump_json())
     assert [key.link for key in rank_arms(run)] == [None, "1 ms", "100 ms, 20 Mbit/s"]
-    found = contrasts(run, link_pairs(run.experiment.arms))
+    found = contrasts_by("link", run)
     assert [(one.arm.link, one.base.link) for one in found] == [(near, None), (far, None)]
     assert [(one.time.value, *one.time.interval) for one in found] == [
         pytest.approx((2.0,) * 3),
@@ -95,7 +95,7 @@ def test_arms_in_two_environments_are_paired_by_round():
     trials.append(a_trial("urllib3", 7, 9.0, arm="urllib3 in new", environment="new"))
     arms = [an_arm("urllib3", "old"), an_arm("urllib3", "new"), an_arm("pycurl", "old"), an_arm("urllib3", None)]
     run = a_run(*trials, arms=arms, environments={name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")})
-    (found,) = version_contrasts(run)["environment"]
+    (found,) = contrasts_by("environment", run)
     assert (found.arm.environment, found.base.environment) == ("new", "old")
     assert (found.time.rounds, found.time.value, *found.time.interval) == (6, *[pytest.approx(1.05)] * 3)
     assert found.cpu.value == pytest.approx(1.0)

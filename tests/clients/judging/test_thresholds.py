@@ -7,7 +7,7 @@ import pytest
 
 from clientlab.errors import FieldError, LabError
 from clientlab.judging.comparison import compare
-from clientlab.judging.ranking import version_contrasts
+from clientlab.judging.ranking import contrasts_by
 from clientlab.judging.thresholds import check_limits, judge_changes, judge_run, parse_change, parse_threshold
 from clientlab.reports.headline import threshold_sentence, version_answers
 from clientlab.results.plan import Arm, EnvironmentSpec
@@ -203,7 +203,7 @@ def test_servers_are_compared_like_environments_but_not_by_the_cpu_time_of_clien
     other = run.model_copy(update={"experiment": plan, "trials": trials})
     check_limits([parse_threshold("wall +5%")], plan)
     assert limit_outcome("wall +5%", other) == limit_outcome("wall +5%", run) == "failed"
-    (one,), (two,) = version_contrasts(run)["environment"], version_contrasts(other)["server"]
+    (one,), (two,) = contrasts_by("environment", run), contrasts_by("server", other)
     assert one.time == two.time
     assert [" CPU time " in version_answers(each)[0][0] for each in (run, other)] == [True, False]
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from clientlab.judging.claims import judge_claims as claims_of
 from clientlab.judging.comparison import compare
-from clientlab.judging.ranking import version_contrasts
+from clientlab.judging.judgement import with_judgement
+from clientlab.judging.ranking import contrasts_by
 from clientlab.judging.thresholds import judge_run, parse_threshold
 from clientlab.reports import as_markdown
 from clientlab.reports.charts import comparisons, times
@@ -124,7 +124,7 @@ def test_a_comparison_has_one_result_wherever_it_is_shown(seed):
     """Sentence, table, charts, claims and thresholds; the other way round, it is the exact inverse."""
     run = in_environments(seed)
     (group,) = groups_of(run)
-    for found in version_contrasts(run)["environment"]:
+    for found in contrasts_by("environment", run):
         new, old = (next(row for row in group.rows if row.name == arm.name) for arm in (found.arm, found.base))
         for key, ratio in (("wall", found.time), ("cpu", found.cpu)):
             assert math.log(ratio.value) == pytest.approx(math.log(ratio.low * ratio.high) / 2)
@@ -136,7 +136,7 @@ def test_a_comparison_has_one_result_wherever_it_is_shown(seed):
             (judged,) = judge_run(run, [parse_threshold(f"{new.name}: {key} +500%")])
             assert (judged.found, *judged.interval) == pytest.approx((ratio.value, *ratio.interval))
             if found.arm.name == "urllib3 in new":
-                (claim,) = [one for one in claims_of(run) if (one.figure == "cpu") == (key == "cpu")]
+                (claim,) = [one for one in with_judgement(run).claims if (one.figure == "cpu") == (key == "cpu")]
                 assert claim.ratio == pytest.approx(ratio.value)
                 assert claim.interval == pytest.approx(ratio.interval)
 

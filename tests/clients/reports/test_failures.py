@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from clientlab.judging.claims import judge_claims
 from clientlab.judging.comparison import compare
+from clientlab.judging.judgement import with_judgement
 from clientlab.judging.thresholds import judge_changes, judge_run, parse_change, parse_threshold
 from clientlab.reports import as_csv, as_html, as_junit, as_markdown
 from clientlab.reports.progress import ProgressLines
@@ -87,9 +87,9 @@ def test_a_claim_about_a_lower_bound_is_inconclusive():
     claim = Claim(name="it", text="It is so", kind="less", figure="p99", a="slow", b="mixed")
     slow = [a_trial("slow", number, latency_seconds=quantiles(p99=0.001)) for number in (1, 2, 3, 4)]
     mixed = [with_changes(trial, arm="mixed") for trial in (*SOUND, a_timed_trial("mixed", 4, [1.0] * 9, [2]))]
-    (found,) = judge_claims(a_run(*slow, *mixed[:3], claims=[claim]))
+    (found,) = with_judgement(a_run(*slow, *mixed[:3], claims=[claim])).claims
     assert found.verdict == "supported"
-    (found,) = judge_claims(a_run(*slow, *mixed, claims=[claim]))
+    (found,) = with_judgement(a_run(*slow, *mixed, claims=[claim])).claims
     assert found.verdict == "inconclusive"
     assert found.measured.endswith("; without rounds in which requests failed: 1 of mixed")
     assert found.settles == (

@@ -8,9 +8,8 @@ from clientlab.errors import FieldError
 from clientlab.experiments.experiment import ClaimTable
 from clientlab.experiments.planning import planned_claims
 from clientlab.judging.cautions import cautions_of
-from clientlab.judging.claims import judge_claims
 from clientlab.judging.comparison import compare
-from clientlab.judging.judgement import undecided_arms
+from clientlab.judging.judgement import undecided_arms, with_judgement
 from clientlab.judging.ranking import rank_arms
 from clientlab.judging.thresholds import judge_changes, judge_run, parse_change, parse_threshold
 from clientlab.reports import as_html, as_junit, as_markdown
@@ -131,7 +130,7 @@ def test_an_arm_that_never_reached_its_concurrency_is_named_with_the_reason_and_
         assert undecided_arms(run) == set()
         assert "not ranked: it sent only 75 requests" in as_junit.render(run, [])
         claim = Claim(name="it", text="It is so", kind="less", a="requests", b="httpx")
-        (claim,) = judge_claims(a_run(*run.trials, claims=[claim]))
+        (claim,) = with_judgement(a_run(*run.trials, claims=[claim])).claims
         assert (claim.verdict, claim.ratio) == ("inconclusive", None)
         assert "75 requests" in claim.measured
 
