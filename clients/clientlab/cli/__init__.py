@@ -15,10 +15,10 @@ from types import FrameType
 import click
 
 from clientlab import __version__
+from clientlab.cli.options import say
 from clientlab.cli.preparing import conform, doctor, init, list_, up
 from clientlab.cli.reporting import claims, compare, exporter, report, runs
 from clientlab.cli.run import run
-from clientlab.cli.terminal import say
 from clientlab.errors import FieldError, IncompleteRun, LabError
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

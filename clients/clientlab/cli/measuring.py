@@ -15,8 +15,8 @@ import click
 from rich.console import Console
 
 from clientlab import plugins, strategies, units
+from clientlab.cli.options import echo, say
 from clientlab.cli.output import LabConsole
-from clientlab.cli.terminal import echo, say
 from clientlab.cluster.measurement import ClusterMeasurement
 from clientlab.cluster.workers import check_portable, connect
 from clientlab.errors import FieldError, LabError, PluginError

@@ -1,4 +1,4 @@
-"""Types of option values, options that several commands share, and completion.
+"""What commands share: lines on the terminal, types of option values, options, and completion.
 
 Modules of commands import the rest of the lab in their functions, so that `--help` and completion stay fast.
 """
@@ -6,29 +6,29 @@ Modules of commands import the rest of the lab in their functions, so that `--he
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from clientlab.reports import CHART as CHART_FILE
-from clientlab.reports import JUNIT as JUNIT_FILE
-from clientlab.reports import PAGE, OutputFile
-from clientlab.text import mask_text
-from clientlab.workload.values import (
-    Delay,
-    Stages,
-    Statuses,
-    find_time_without_unit,
-    parse_bandwidth,
-    parse_rate,
-    parse_rtt,
-    parse_time,
-)
+from clientlab.errors import LabError, PluginError
+from clientlab.text import make_printable, mask_text
+from clientlab.workload import values
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text without a table. Those with tables are escaped in `output`."""
+    click.echo(make_printable(text), err=err, nl=nl)
+
+
+def say(line: LabError | str) -> None:
+    """Print one line on standard error. The error of a plug-in follows the place where it was raised."""
+    parts = str(line).split("\n", 1) if isinstance(line, PluginError) else [str(line)]
+    echo(f"clientlab: {': '.join(' '.join(part.split()) for part in parts)}", err=True)
 
 
 class TextType(click.ParamType[Any]):
@@ -49,7 +49,7 @@ def _with_unit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     """Return a parser that refuses times without a unit: `--delay 20` may be meant as 20 ms, and would be 20 s."""
 
     def parse_with_unit(text: str) -> Any:
-        if bare := find_time_without_unit(text):
+        if bare := values.find_time_without_unit(text):
             raise ValueError(f"{bare} has no unit; write {bare}ms or {bare}s")
         return parse(text)
 
@@ -61,22 +61,22 @@ def _parse_each(parse: Callable[[str], float]) -> Callable[[str], tuple[float, .
     return lambda text: tuple(parse(part.strip()) for part in text.split(","))
 
 
-def _parse_rate(text: str) -> float | Stages:
+def _parse_rate(text: str) -> float | values.Stages:
     """Parse a rate, 500/s, or stages, each with the time when it begins: 0s:100/s,30s:1000/s."""
     if ":" not in text:
-        return parse_rate(text)
+        return values.parse_rate(text)
     for stage in text.split(","):
         _with_unit(str)(stage.partition(":")[0])
-    return Stages.parse(text)
+    return values.Stages.parse(text)
 
 
 FILE = click.Path(dir_okay=False, path_type=Path)
-TIME = TextType("time", _with_unit(parse_time))
-DELAY = TextType("text", _with_unit(Delay.parse))
+TIME = TextType("time", _with_unit(values.parse_time))
+DELAY = TextType("text", _with_unit(values.Delay.parse))
 RATE = TextType("rate", _parse_rate)
-STATUSES = TextType("statuses", Statuses.parse)
-RTT = TextType("time", _parse_each(_with_unit(parse_rtt)))
-BANDWIDTH = TextType("bandwidth", _parse_each(parse_bandwidth))
+STATUSES = TextType("statuses", values.Statuses.parse)
+RTT = TextType("time", _parse_each(_with_unit(values.parse_rtt)))
+BANDWIDTH = TextType("bandwidth", _parse_each(values.parse_bandwidth))
 
 
 def read_body(text: str) -> str:
@@ -125,20 +125,22 @@ def read_urls(_context: click.Context, option: click.Parameter, texts: tuple[str
     return found
 
 
-def _file_option(file: OutputFile, text: str) -> Callable[[_Command], _Command]:
+def _file_option(option: str, kind: str, endings: Sequence[str], text: str) -> Callable[[_Command], _Command]:
     """Return the option of a file that a report is written to. The file is checked before anything is measured."""
 
     def check(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
-        if path is not None:
-            file.check(path)
+        if path is not None and path.suffix not in endings:
+            raise LabError(f"{kind} {path}: the name must end with {' or '.join(endings)}")
+        if path is not None and not path.parent.is_dir():
+            raise LabError(f"{kind} {path}: there is no folder {path.parent}; make it, or change {option}")
         return path
 
-    return click.option(file.option, type=FILE, callback=check, help=text)
+    return click.option(option, type=FILE, callback=check, help=text)
 
 
-CHART = _file_option(CHART_FILE, "Draw charts to this file (.png or .svg).")
-HTML = _file_option(PAGE, "Write a full report to this file (.html).")
-JUNIT = _file_option(JUNIT_FILE, "Write JUnit XML to this file (.xml).")
+CHART = _file_option("--chart", "chart", (".png", ".svg"), "Draw charts to this file (.png or .svg).")
+HTML = _file_option("--html", "report", (".html", ".htm"), "Write a full report to this file (.html).")
+JUNIT = _file_option("--junit", "results", (".xml",), "Write JUnit XML to this file (.xml).")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 WHOLE = click.option("-v", "--all", "whole", is_flag=True, help="Show all columns and cautions, and the machine.")
 FAIL_ON = click.option(

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 
-from clientlab.cli.terminal import echo
+from clientlab.cli.options import echo
 from clientlab.errors import LabError
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports import as_csv, as_junit, as_markdown, as_terminal, headline
@@ -24,8 +24,7 @@ from clientlab.results.store import read_run
 from clientlab.text import make_printable
 
 STDOUT = "-"
-PIPE_COLUMNS = 150
-"""Columns of a table if the output is not a terminal."""
+PIPE_COLUMNS = 150  # columns of a table if the output is not a terminal
 
 
 class LabConsole(Console):
@@ -87,10 +86,9 @@ def write_files(
             draw(run, target)
             echo(f"chart: {target}", err=stderr)
         elif option == "html":
-            from clientlab.reports.as_html import write
+            from clientlab.reports import as_html
 
-            write(run, target, judged)
-            echo(f"report: {target}", err=stderr)
+            write_text(target, as_html.render(run, judged), "report", stderr=stderr)
         elif option == "csv":
             write_text(target, as_csv.render(run), option, stderr=stderr)
         elif option == "markdown":

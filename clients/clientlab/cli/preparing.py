@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clientlab import units
-from clientlab.cli.options import JSON, complete_strategies
-from clientlab.cli.terminal import echo, say
+from clientlab.cli.options import JSON, complete_strategies, echo, say
 from clientlab.errors import IncompleteRun, LabError, PluginError
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from clientlab.cli.options import CHART, FAIL_ON, HTML, JSON, JUNIT, OUT, WHOLE, complete_runs
-from clientlab.cli.terminal import echo, say
+from clientlab.cli.options import CHART, FAIL_ON, HTML, JSON, JUNIT, OUT, WHOLE, complete_runs, echo, say
 from clientlab.errors import LabError
 from clientlab.text import make_printable
 
@@ -126,10 +125,9 @@ def compare(
     elif not printed:
         output.console().print(as_terminal.document(sections), highlight=False)
     if html is not None:
-        from clientlab.reports.as_html import write_comparison
+        from clientlab.reports import as_html
 
-        write_comparison(found.base, sections, html)
-        echo(f"report: {html}", err=printed)
+        output.write_text(html, as_html.render_comparison(found.base, sections), "report", stderr=printed)
     if markdown is not None:
         output.write_text(markdown, as_markdown.document(sections), "markdown", stderr=printed)
     if junit is not None:

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from clientlab.cli import options as shared
-from clientlab.cli.options import BANDWIDTH, DELAY, RATE, RTT, STATUSES, TIME, TextType
-from clientlab.cli.terminal import echo
+from clientlab.cli.options import BANDWIDTH, DELAY, RATE, RTT, STATUSES, TIME, TextType, echo
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.text import mask_text
 

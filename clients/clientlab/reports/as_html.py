@@ -6,7 +6,6 @@ The page holds each chart in two widths and shows the one that fits the screen, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
@@ -18,18 +17,11 @@ from clientlab.reports.contents import SIGNS, page_sections
 from clientlab.reports.rows import Report
 from clientlab.reports.sections import RowChart, Section, Sweep
 from clientlab.results.document import Run
-from clientlab.text import make_printable
 
 
-def write(run: Run, path: Path, judged: Sequence[ThresholdResult] = ()) -> None:
-    """Write a run's report, with the limits that it was judged by. Raises OSError."""
-    path.write_text(make_printable(render(run, judged)), encoding="utf-8")
-
-
-def write_comparison(baseline: Run, sections: Sequence[Section], path: Path) -> None:
-    """Write the sections of a comparison, in the frame of a run's page. Raises OSError."""
-    text = TEMPLATES.get_template("comparison.html.j2").render(run=baseline, sections=sections)
-    path.write_text(make_printable(text), encoding="utf-8")
+def render_comparison(baseline: Run, sections: Sequence[Section]) -> str:
+    """Return the sections of a comparison, in the frame of a run's page."""
+    return TEMPLATES.get_template("comparison.html.j2").render(run=baseline, sections=sections)
 
 
 def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:

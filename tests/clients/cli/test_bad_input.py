@@ -76,6 +76,7 @@ WRONG_WORDS = [
     ((*RUN, "--fail-on", "http.cleint: p99 > 1s"), ["'http.cleint'", "http.client"]),
     ((*RUN, "--name", "../x"), ["--name '../x'"]),
     ((*RUN, "--chart", "x.jpg"), ["x.jpg"]),
+    ((*RUN, "--chart", "none/x.svg"), ["none/x.svg", "folder none"]),
     (("conform", "pycurl?pool=3"), ["'pycurl?pool=3'", "'pool'"]),
     (("compare", "last"), ["compare"]),
     (("compare", "a", "b", "--json", "--markdown"), ["--markdown", "--json"]),

@@ -77,7 +77,7 @@ def opened(tmp_path):
     with headless_chromium() as browser:
 
         def open_(run, width: int, scheme: str = "light"):
-            as_html.write(run, file)
+            file.write_text(as_html.render(run), encoding="utf-8")
             page = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme).new_page()
             for event in ("console", "pageerror", "dialog"):
                 page.on(event, lambda found: said.append(found))  # noqa: PLW0108 - a builtin takes no attributes
