@@ -15,11 +15,9 @@ from clientlab.settings import find_upstream
 from clientlab.workload.load import check_load, expected_requests, is_open
 from clientlab.workload.workload import Workload, check_shards, check_workload, take_share
 
-Say = Callable[[LabError | str], None]
-"""Prints a line for the user, on standard error."""
+Say = Callable[[LabError | str], None]  # prints a line for the user, on standard error
 
-_OWN_FILES = 64
-"""Files that a process opens besides its connections: libraries, logs, pipes, event loops."""
+_OWN_FILES = 64  # files that a process opens besides its connections: libraries, logs, pipes, event loops
 
 
 def check_upstreams(experiment: Experiment) -> None:

@@ -123,11 +123,6 @@ class Experiment(ExperimentParts):
             raise ValueError("servers: they have neither upstreams nor routes of the lab; leave these out")
         return self
 
-    @property
-    def has_link(self) -> bool:
-        """Whether any arm is behind a link."""
-        return any(table.link_parts for table in (*self.workloads.values(), *self.arms.values()))
-
     def changed(self, **fields: Any) -> Experiment:
         """Return the experiment with other values of these fields, validated. Raise ValidationError."""
         return Experiment.model_validate({**dict(self), **fields})

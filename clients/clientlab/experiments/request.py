@@ -30,8 +30,7 @@ from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.values import LINK_PARTS, Stages, write_link_part
 from clientlab.workload.workload import NOT_MEASURED, Workload
 
-_COLD_ROUNDS = 10
-"""Rounds of a cold run without `rounds`: its trials are short, and vary more than others."""
+_COLD_ROUNDS = 10  # rounds of a cold run without `rounds`: its trials are short, and vary more than others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +204,8 @@ def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[
             if not {arm.partition("[")[0].partition(" (")[0] for arm in compared} & set(names):
                 claims[name] = claim
         base, changed = base.changed(arms=arms, claims=claims), [f"without the arms behind a link: {', '.join(names)}"]
-    if is_compose and not request.link and not base.has_link and (link := link_of_stack(os.environ)):
+    has_link = request.link or any(one.link_parts for one in (*base.workloads.values(), *base.arms.values()))
+    if is_compose and not has_link and (link := link_of_stack(os.environ)):
         parts = {part: getattr(link, part) for part in LINK_PARTS}
         base = base.changed(workloads={name: one.model_copy(update=parts) for name, one in base.workloads.items()})
         changed.append(f"link: none → {link}")

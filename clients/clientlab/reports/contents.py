@@ -47,8 +47,7 @@ _MEDIANS = "Figures are medians of the rounds; errors are sums. A figure with a 
 _HIGHEST_RATE = "Each round searches the highest rate; x fastest compares its inverse. Other figures are at that rate."
 _COSTS = "Medians of the rounds; a dot is one round. CPU time and memory include child processes."
 
-_MOST_GROUPS = 12
-"""Charts show at most this many groups. The tables show all groups."""
+_MOST_GROUPS = 12  # in charts; the tables show all groups
 
 
 def claims(report: Report) -> Section:

@@ -20,8 +20,7 @@ from clientlab.results.plan import Plan
 from clientlab.running.schedule import estimate_seconds_left, get_time_budget
 from clientlab.trial.result import PlannedTrial, Trial
 
-_LONG = 10.0
-"""A run that takes at least this many seconds says so at its start."""
+_LONG = 10.0  # a run that takes at least this many seconds says so at its start
 
 
 class ProgressLines:

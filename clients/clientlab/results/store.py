@@ -29,14 +29,11 @@ from clientlab.validation import first_problem, shorten
 
 RUN_FILE, JOURNAL_FILE, HOLD_FILE = "run.json", "trials.jsonl", ".held"
 
-LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)
-"""``last``, or ``last~2``: the run that began two runs before the last one."""
-
+LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)  # last, or last~2: the run that began two runs before the last one
 OWN_NAME = re.compile(r"\d{8}-\d{6}")
 _CHOSEN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _CREATED = re.compile(r'"created": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?)')
-_GZIP = b"\x1f\x8b"
-"""The first bytes of a gzip file (RFC 1952). No JSON text begins with them."""
+_GZIP = b"\x1f\x8b"  # the first bytes of a gzip file (RFC 1952), with which no JSON text begins
 
 
 class Store:
@@ -100,15 +97,12 @@ class Store:
     @contextlib.contextmanager
     def hold(self, name: str) -> Iterator[None]:
         """Keep other processes from measuring the run of that name. Raise LabError if one does."""
-        file = os.open(self.folder / name / HOLD_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
+        with (self.folder / name / HOLD_FILE).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise LabError(f"run {name} is being measured by another process; wait for its end") from error
             yield
-        finally:
-            os.close(file)
 
     def find(self, name: str) -> Path:
         """Return the run file of a path, a run's name, the beginning of one, ``last`` or ``last~1``. Raise LabError."""
@@ -178,15 +172,10 @@ def _not_saved(path: Path, error: OSError, saved: str) -> IncompleteRun:
 def is_held(folder: Path) -> bool:
     """Return whether a process is measuring the run of that folder."""
     try:
-        file = os.open(folder / HOLD_FILE, os.O_RDONLY)
-    except OSError:  # no process on this machine ever did
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
+        with (folder / HOLD_FILE).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:  # without the file, no process on this machine ever did
+        return isinstance(error, BlockingIOError)
     return False
 
 
@@ -215,17 +204,13 @@ def read_run(path: Path) -> Run:
     except ValidationError as error:
         raise LabError(f"{path}: {first_problem(error)}; the file was changed or damaged") from error
     known = {trial.planned.order for trial in run.every_trial}
-    arms = {(arm.name, arm.workload) for arm in run.experiment.arms}
     *lines, _incomplete = saved.split(b"\n")
     for number, line in enumerate(lines, 1):
         try:
             trial = Trial.model_validate_json(line)
         except ValidationError as error:
-            where = f"{journal}: line {number}"
-            raise LabError(f"{where}: {first_problem(error)}; the file was changed or damaged") from error
-        if (trial.planned.arm, trial.planned.workload) not in arms:
-            message = f"names arm {shorten(repr(trial.planned.arm))}, which the experiment does not have"
-            raise LabError(f"{journal}: line {number}: {message}; the file was changed or damaged")
+            problem = f"line {number}: {first_problem(error)}"
+            raise LabError(f"{journal}: {problem}; the file was changed or damaged") from error
         if trial.planned.order not in known:
             run = run.with_trial(trial)
     return run
