@@ -20,7 +20,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from urllib.parse import urlsplit
 
 from benchmarks import bare_loops
 from benchmarks.bare_loops import Run
@@ -56,8 +55,9 @@ def rows(rounds: int, clients: Sequence[str]) -> Iterator[BenchmarkRow]:
     ):
         for client in clients:
             route = "proxy-tls" if strategies.CLIENTS[client].http == "2" else "direct"
-            url, ca_file = f"{testbed.base_url('aiohttp', route)}/", testbed.ca_file("aiohttp", route)
-            ratios = _measure(measured[client], [url, *([ca_file] if ca_file else [])], rounds, seconds)
+            address = testbed.address("aiohttp", route)
+            site = [f"{address.url}/", *([address.ca_file] if address.ca_file else [])]
+            ratios = _measure(measured[client], site, rounds, seconds)
             other = "bare loop" if client in bare_loops.OPENERS else "its client alone"
             yield ratio(f"lab over {other}, {measured[client]}, N={REQUESTS:,}", ratios, LIMIT)
 
@@ -80,10 +80,10 @@ def _measure(strategy: str, site: list[str], rounds: int, seconds: float) -> lis
 
 def compare(strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file: str | None) -> float:
     """Return the lab's seconds over those of the bare loop. Both send all requests at least once, until time is up."""
-    address, spec = PeerAddress(urlsplit(url).port or 80), strategies.find(strategy)
+    address, spec = PeerAddress(url, ca_file=ca_file), strategies.find(strategy)
 
     def context(count: int, folder: str) -> TrialContext:
-        return TrialContext(spec, Workload(requests=count), url, folder, address, ca_file)
+        return TrialContext(spec, Workload(requests=count), address, folder)
 
     def measure(count: int) -> tuple[list[list[float]], list[float]]:
         with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
         tempfile.TemporaryDirectory() as logs,
         LocalTestbed(["aiohttp"], ["direct"], Path(logs), choose_workers(1)) as it,
     ):
-        url = it.base_url("aiohttp", "direct")
+        url = it.address("aiohttp", "direct").url
         for streams in STREAMS:
             error = [1e3 * one for one in _write_errors(url, streams)]
             met = streams > STREAMS[0] or error[1] <= 1e3 * MOST_WRITE_ERROR
@@ -125,4 +124,4 @@ def _compare(strategy: str, url: str, rounds: int) -> list[float]:
 
 
 def _context(strategy: str, workload: Workload, url: str, folder: str) -> TrialContext:
-    return TrialContext(strategies.find(strategy), workload, url, folder, PeerAddress(urlsplit(url).port or 80))
+    return TrialContext(strategies.find(strategy), workload, PeerAddress(url), folder)

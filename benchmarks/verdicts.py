@@ -16,7 +16,7 @@ from clientlab import plugins
 from clientlab.reports.rows import bottleneck_shares
 from clientlab.running.testbed import Testbed
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.external import ExternalServers
 from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import WorkerCounts
@@ -125,9 +125,9 @@ def _run_trial(case: Case, folder: Path) -> Trial:
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         links: dict[Link, Testbed] = {}
-        testbed: LocalTestbed | ExternalTarget
+        testbed: LocalTestbed | ExternalServers
         if case.upstream == OWN_SERVER:
-            testbed = ExternalTarget(stack.enter_context(_own_server()))
+            testbed = ExternalServers({OWN_SERVER: stack.enter_context(_own_server())}, None, lambda _: False)
         else:
             workers = WorkerCounts(flask=2, aiohttp=1, threads=32)
             testbed = stack.enter_context(LocalTestbed([case.upstream], [case.route], folder, workers))

@@ -16,14 +16,8 @@ class FakeTestbed:
     def serve(self, upstream: str) -> None:
         """It runs."""
 
-    def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002
-        return self.server.url
-
     def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002
-        return PeerAddress(self.server.port)
-
-    def ca_file(self, upstream: str, route: str) -> None:
-        """It has no TLS."""
+        return PeerAddress(self.server.url)
 
     def check(self) -> None:
         """The server lives."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from urllib.parse import urlsplit
 
 import psutil
 
@@ -28,9 +27,7 @@ def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None 
     """Measure one trial against the server at `url`. `options`: as of `measurement.measure_by_steps`."""
     plugins.admit([strategy])
     with tempfile.TemporaryDirectory() as folder:
-        context = TrialContext(
-            strategies.find(strategy), workload, url, folder, PeerAddress(urlsplit(url).port), ca_file
-        )
+        context = TrialContext(strategies.find(strategy), workload, PeerAddress(url, ca_file=ca_file), folder)
         return Measured(**vars(measurement.measure(context, **options)))
 
 

@@ -226,7 +226,7 @@ def up(concurrency: int, **ports: int) -> None:
         with LocalTestbed(UPSTREAMS, ROUTES, logs, choose_workers(concurrency), chosen) as testbed:
             for upstream in UPSTREAMS:
                 for route in ROUTES:
-                    echo(f"{upstream:8} {route:9} {testbed.base_url(upstream, route)}/")
+                    echo(f"{upstream:8} {route:9} {testbed.endpoint(upstream, route).url}/")
             echo(f"CA of proxy-tls: {testbed.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
             echo(f"logs: {logs}; stop with Ctrl-C")
             while True:

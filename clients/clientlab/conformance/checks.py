@@ -137,7 +137,7 @@ _Watch = Callable[[Path], None]  # called with the trial's folder every half sec
 def measure(strategy: Strategy, workload: Workload, server: CountingServer, watch: _Watch = lambda _: None) -> Evidence:
     """Measure one trial; the server forgets its warm-up. Raise TrialFailed."""
     with tempfile.TemporaryDirectory() as folder:
-        context = TrialContext(strategy, workload, server.url, folder, PeerAddress(server.port), CA_FILE)
+        context = TrialContext(strategy, workload, PeerAddress(server.url, ca_file=CA_FILE), folder)
         found = measurement.measure(context, on_start=server.reset, on_progress=lambda _: watch(Path(folder)))
     samples, numbers = found.samples, list(map(int, found.samples.numbers))
     errors = zip(numbers, samples.records["error"].tolist(), strict=True)

@@ -23,14 +23,8 @@ class Testbed(Protocol):
     def serve(self, upstream: str) -> None:
         """Start that upstream unless it runs. Raise IncompleteRun, or ServerLost if somebody else starts it."""
 
-    def base_url(self, upstream: str, route: str) -> str:
-        """Return scheme, host and port."""
-
     def address(self, upstream: str, route: str) -> PeerAddress:
-        """Return the address whose connections are counted."""
-
-    def ca_file(self, upstream: str, route: str) -> str | None:
-        """Return the PEM file of the CA that clients have to trust, or None for each library's own trust store."""
+        """Return where clients send their requests."""
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
         """Return the counters now. Raise ServerLost if a server has ended or does not answer."""

@@ -133,9 +133,8 @@ class TrialRunner:
         try:
             testbed.serve(target[0])
             context = TrialContext(
-                strategies.find(planned.strategy), workload, testbed.base_url(*target), str(own_folder),
-                testbed.address(*target), testbed.ca_file(*target), slices=planned.slices,
-                rest=_find_rest(planned.upstream),
+                strategies.find(planned.strategy), workload, testbed.address(*target), str(own_folder),
+                slices=planned.slices, rest=_find_rest(planned.upstream),
             )  # fmt: skip
             measurement = yield from measure_by_steps(
                 context,
@@ -194,10 +193,8 @@ def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Inter
         target = arm.target
         testbed.serve(target[0])
         with tempfile.TemporaryDirectory() as folder:
-            context = TrialContext(
-                strategies.find(client), workload, testbed.base_url(*target), str(Path(folder) / "trial"),
-                testbed.address(*target), testbed.ca_file(*target),
-            )  # fmt: skip
+            own_folder = str(Path(folder) / "trial")
+            context = TrialContext(strategies.find(client), workload, testbed.address(*target), own_folder)
             try:
                 found = measure(context, interpreter=OWN if environment is None else interpreters[environment])
             except TrialFailed as failure:

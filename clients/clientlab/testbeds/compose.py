@@ -62,28 +62,9 @@ class ComposeTestbed:
             if trouble := self._resolve(way + _variable(upstream, "direct")).check_health():
                 raise ServerLost(trouble)
 
-    def base_url(self, upstream: str, route: str) -> str:
-        return self._endpoint(upstream, route).url
-
     def address(self, upstream: str, route: str) -> PeerAddress:
-        return PeerAddress(self._named[self._way + _variable(upstream, route)][1])
-
-    def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002 - equal for both upstreams
-        """Return a PEM file with the proxy's CA and all CAs that libraries trust by default, as in `LocalTestbed`."""
-        if route != "proxy-tls":
-            return None
-        if self._bundle is None:
-            metrics = self._resolve("PROXY_METRICS_ADDRESS")
-            try:
-                status, own = metrics.get(_CA_PATH)
-            except (OSError, http.client.HTTPException, UnicodeError) as error:
-                raise ServerLost(f"{metrics.url}{_CA_PATH} does not answer: {error}") from error
-            if "BEGIN CERTIFICATE" not in own:
-                raise IncompleteRun(f"{metrics.url}{_CA_PATH} has no CA (status {status}); proxy-tls needs it")
-            self._bundle = tempfile.NamedTemporaryFile("w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8")  # noqa: SIM115 - kept
-            self._bundle.write(ca_bundle(own))
-            self._bundle.flush()
-        return self._bundle.name
+        endpoint = self._endpoint(upstream, route)
+        return PeerAddress(endpoint.url, ca_file=None if endpoint.ca_file is None else str(endpoint.ca_file))
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
         use = read_upstream(self._resolve(_variable(upstream, "direct")))
@@ -107,8 +88,23 @@ class ComposeTestbed:
         return shown if self._link is None else shown | {"link": f"a container that emulates {self._link}"}
 
     def _endpoint(self, upstream: str, route: str) -> Endpoint:
-        name, authority = self._way + _variable(upstream, route), self.ca_file(upstream, route)
-        return self._resolve(name) if authority is None else Endpoint(*self._named[name], Path(authority))
+        name = self._way + _variable(upstream, route)
+        return Endpoint(*self._named[name], self._find_ca_file()) if route == "proxy-tls" else self._resolve(name)
+
+    def _find_ca_file(self) -> Path:
+        """Return a PEM file with the proxy's CA and all CAs that libraries trust by default, as in `LocalTestbed`."""
+        if self._bundle is None:
+            metrics = self._resolve("PROXY_METRICS_ADDRESS")
+            try:
+                status, own = metrics.get(_CA_PATH)
+            except (OSError, http.client.HTTPException, UnicodeError) as error:
+                raise ServerLost(f"{metrics.url}{_CA_PATH} does not answer: {error}") from error
+            if "BEGIN CERTIFICATE" not in own:
+                raise IncompleteRun(f"{metrics.url}{_CA_PATH} has no CA (status {status}); proxy-tls needs it")
+            self._bundle = tempfile.NamedTemporaryFile("w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8")  # noqa: SIM115 - kept
+            self._bundle.write(ca_bundle(own))
+            self._bundle.flush()
+        return Path(self._bundle.name)
 
     def _resolve(self, name: str) -> Endpoint:
         """Return the endpoint of a variable, with its IP address. Raise IncompleteRun if the name is not found."""

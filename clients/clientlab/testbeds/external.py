@@ -30,7 +30,7 @@ class _Answered(Exception):
 
 
 class ExternalTarget:
-    """The server of one URL. Raise FieldError for a URL or a CA file that cannot be used.
+    """The server of one URL, at an `address`. Raise FieldError for a URL or a CA file that cannot be used.
 
     `permits_public` gets addresses of the internet, and returns whether load may go there.
     """
@@ -40,16 +40,17 @@ class ExternalTarget:
     ) -> None:
         parts = split_url(url)
         self.secure = parts.scheme == "https"
-        self._ca_file = None if ca_file is None else _check_ca_file(ca_file, url)
-        self.name, self._base = parts.netloc, f"{parts.scheme}://{parts.netloc}"
+        ca_file = None if ca_file is None else _check_ca_file(ca_file, url)
+        self.name = parts.netloc
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._host = parts.hostname or ""
-        self._address, self._peers = _find_address(parts, permits_public)
+        refusing, self._peers = _find_peers(parts, permits_public)
+        self.address = PeerAddress(f"{parts.scheme}://{parts.netloc}", refusing, ca_file)
         self._unanswered: Workload | None = None
 
     def probe(self, workload: Workload) -> None:
         """Send one request of the workload. Raise FieldError if the response is missing or an error."""
-        request = requests_of(workload, self._base)(0)
+        request = requests_of(workload, self.address.url)(0)
         try:
             status = self._send(request, workload.timeout, len)
         except Exception as error:
@@ -62,13 +63,13 @@ class ExternalTarget:
             advice = "correct the path, the method or the headers, or name the statuses of successes with `expect`"
             raise FieldError(["url"], f"{message}; {advice}", value=request.url)
 
-    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - there is only one
+    def trouble(self, workload: Workload) -> str | None:
         """Return why a request of the workload gets no response; None if it gets one, with any status.
 
         The lab knows no health check of this server. The body may be endless, so only its beginning is read.
         """
         self._unanswered = workload
-        request = requests_of(workload, self._base)(0)
+        request = requests_of(workload, self.address.url)(0)
 
         def stop_reading(_chunk: bytes) -> None:
             raise _Answered
@@ -84,37 +85,29 @@ class ExternalTarget:
 
     def _send(self, request: Request, timeout: float, sink: Callable[[bytes], object]) -> int:
         """Send a request on a new connection and return its status. `sink` gets the body as it comes, and may raise."""
-        client = HttpClient(Budget(1, timeout, self._ca_file, chunk_size=None), lambda: None)
+        client = HttpClient(Budget(1, timeout, self.address.ca_file, chunk_size=None), lambda: None)
         client.open()
         try:
             return client.stream(request, sink)
         finally:
             client.close()
 
-    def serve(self, upstream: str) -> None:
+    def serve(self) -> None:
         """Raise ServerLost if the server did not answer in an earlier trial, and does not answer now."""
-        if self._unanswered is not None and (trouble := self.trouble(upstream, "direct", self._unanswered)):
+        if self._unanswered is not None and (trouble := self.trouble(self._unanswered)):
             raise ServerLost(trouble)
 
-    def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002 - there is only one
-        return self._base
+    @property
+    def target(self) -> tuple[str, int]:
+        """The server's first IP address that accepted a connection, and its port."""
+        return next(peer for peer in self._peers if peer not in self.address.refusing), self.address.port
 
-    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002
-        return self._address
-
-    def targets(self) -> list[tuple[str, int]]:
-        """Return the server's port and its first IP address that accepted a connection."""
-        refusing = self._address.refusing
-        return [(next(peer for peer in self._peers if peer not in refusing), self._address.port)]
-
-    def behind_link(
-        self, _upstream: str, _route: str, port_of: Callable[[tuple[str, int]], int]
-    ) -> tuple[str, PeerAddress]:
-        """Return the server's base URL behind a link, and its address. With TLS, the certificate's name stays."""
-        port = port_of(*self.targets())
+    def behind_link(self, port: int) -> PeerAddress:
+        """Return the server's address behind a link with this port. With TLS, the certificate's name stays."""
         if not self.secure:
-            return f"http://{LOOPBACK}:{port}", PeerAddress(port)
-        return f"https://{self._host}:{port}", PeerAddress(port, tuple(one for one in self._peers if one != LOOPBACK))
+            return PeerAddress(f"http://{LOOPBACK}:{port}")
+        refusing = tuple(one for one in self._peers if one != LOOPBACK)
+        return PeerAddress(f"https://{self._host}:{port}", refusing, self.address.ca_file)
 
     def fit(self, workload: Workload, *, linked: bool) -> Workload:
         """Return the workload with the path of the URL, if it has one, and with the server's name if links are used."""
@@ -135,15 +128,6 @@ class ExternalTarget:
         if self.secure and LOOPBACK not in self._peers:
             message = f"a link listens at {LOOPBACK}, which is not {self._host}; measure an http:// address"
             raise FieldError(["url"], message, also=["rtt"])
-
-    def ca_file(self, upstream: str, route: str) -> str | None:  # noqa: ARG002
-        return self._ca_file
-
-    def check(self) -> None:
-        """Do nothing: the lab did not start the server's process."""
-
-    def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
-        return ServerCounters()
 
 
 class ExternalServers(UserDict[str, ExternalTarget]):
@@ -166,34 +150,26 @@ class ExternalServers(UserDict[str, ExternalTarget]):
             self[name or server.name] = server
 
     def serve(self, upstream: str) -> None:
-        self[upstream].serve(upstream)
+        self[upstream].serve()
 
-    def base_url(self, upstream: str, route: str) -> str:
-        return self[upstream].base_url(upstream, route)
-
-    def address(self, upstream: str, route: str) -> PeerAddress:
-        return self[upstream].address(upstream, route)
+    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002 - there is only one
+        return self[upstream].address
 
     def targets(self) -> list[tuple[str, int]]:
-        """Return the targets of all servers."""
-        return [target for server in self.values() for target in server.targets()]
+        """Return address and port of each server."""
+        return [server.target for server in self.values()]
 
-    def behind_link(
-        self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]
-    ) -> tuple[str, PeerAddress]:
-        return self[upstream].behind_link(upstream, route, port_of)
-
-    def ca_file(self, upstream: str, route: str) -> str | None:
-        return self[upstream].ca_file(upstream, route)
+    def behind_link(self, upstream: str, _route: str, port_of: Callable[[tuple[str, int]], int]) -> PeerAddress:
+        return self[upstream].behind_link(port_of(self[upstream].target))
 
     def check(self) -> None:
         """Do nothing: the lab did not start the servers' processes."""
 
-    def reading(self, upstream: str, route: str) -> ServerCounters:
-        return self[upstream].reading(upstream, route)
+    def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002 - the lab cannot read any
+        return ServerCounters()
 
-    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
-        return self[upstream].trouble(upstream, route, workload)
+    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - the protocol's
+        return self[upstream].trouble(workload)
 
 
 def split_url(url: str) -> SplitResult:
@@ -226,8 +202,10 @@ def _check_ca_file(ca_file: str, url: str) -> str:
     return str(Path(ca_file).resolve())
 
 
-def _find_address(parts: SplitResult, permits_public: Callable[[Sequence[str]], bool]) -> tuple[PeerAddress, list[str]]:
-    """Return the port, with the addresses of the host that refuse connections, and all its addresses.
+def _find_peers(
+    parts: SplitResult, permits_public: Callable[[Sequence[str]], bool]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the addresses of the host that refuse connections, and all its addresses.
 
     Raise FieldError if all refuse, or if one is an address of the internet without permission.
     """
@@ -252,4 +230,4 @@ def _find_address(parts: SplitResult, permits_public: Callable[[Sequence[str]], 
                 refusing.append(str(peer[0]))
     if len(refusing) == len(found):
         raise FieldError(["url"], f"nothing listens at {host}:{port}; start the server or correct the URL")
-    return PeerAddress(port, tuple(refusing)), addresses
+    return tuple(refusing), addresses

@@ -16,7 +16,7 @@ from typing import Self
 from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.link.relay import HostPort
-from clientlab.testbeds.external import ExternalServers, ExternalTarget
+from clientlab.testbeds.external import ExternalServers
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import LOOPBACK, check_process
 from clientlab.trial import usage
@@ -125,7 +125,7 @@ class LinkProcess:
 class LinkedTestbed:
     """A testbed seen through a link that has been started."""
 
-    testbed: LocalTestbed | ExternalTarget | ExternalServers
+    testbed: LocalTestbed | ExternalServers
     process: LinkProcess
 
     def serve(self, upstream: str) -> None:
@@ -136,14 +136,8 @@ class LinkedTestbed:
         except ServerLost:
             self.process.restart()
 
-    def base_url(self, upstream: str, route: str) -> str:
-        return self.testbed.behind_link(upstream, route, self.process.port_of)[0]
-
     def address(self, upstream: str, route: str) -> PeerAddress:
-        return self.testbed.behind_link(upstream, route, self.process.port_of)[1]
-
-    def ca_file(self, upstream: str, route: str) -> str | None:
-        return self.testbed.ca_file(upstream, route)
+        return self.testbed.behind_link(upstream, route, self.process.port_of)
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
         self.process.check()

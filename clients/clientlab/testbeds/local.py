@@ -117,9 +117,6 @@ class LocalTestbed:
             self._proxy_times = times
             self._start_and_wait(_PROXY)
 
-    def base_url(self, upstream: str, route: str) -> str:
-        return self.endpoint(upstream, route).url
-
     def endpoint(self, upstream: str, route: str) -> Endpoint:
         """Return the address of an upstream, or of the proxy before it. `serve` starts the upstream."""
         if route == "direct":
@@ -127,23 +124,19 @@ class LocalTestbed:
         return self._sites[self._upstreams[upstream].framework, route]
 
     def address(self, upstream: str, route: str) -> PeerAddress:
-        return PeerAddress(self.endpoint(upstream, route).port)
+        """Return an address. Its CA file has the proxy's CA among the usual ones: with only one CA, clients are faster."""
+        endpoint = self.endpoint(upstream, route)
+        return PeerAddress(endpoint.url, ca_file=None if endpoint.ca_file is None else str(self._keys / _BUNDLE))
 
     def targets(self) -> list[tuple[str, int]]:
         """Return host and port of each server that clients call."""
         ports = [listener.getsockname()[1] for listener in self._listeners.values()]
         return [(LOOPBACK, port) for port in (*ports, *(site.port for site in self._sites.values()))]
 
-    def behind_link(
-        self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]
-    ) -> tuple[str, PeerAddress]:
+    def behind_link(self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]) -> PeerAddress:
         endpoint = self.endpoint(upstream, route)
         linked = replace(endpoint, port=port_of((endpoint.host, endpoint.port)))
-        return linked.url, PeerAddress(linked.port)
-
-    def ca_file(self, upstream: str, route: str) -> str | None:
-        """Return a file with the proxy's CA among the usual ones: clients that load only one CA would look faster."""
-        return None if self.endpoint(upstream, route).ca_file is None else str(self._keys / _BUNDLE)
+        return replace(self.address(upstream, route), url=linked.url)
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
         self.check()

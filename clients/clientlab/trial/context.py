@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from clientlab.strategies import Strategy
 from clientlab.workload.load import expected_requests, is_warm
@@ -20,8 +21,14 @@ TOOL_FILE = "tool.json"  # the `ToolNote` of an external tool
 class PeerAddress:
     """Where the upstream listens."""
 
-    port: int
+    url: str  # scheme, host and port
     refusing: tuple[str, ...] = ()  # IP addresses of its host that refuse, often ::1 of localhost
+    ca_file: str | None = None  # PEM file of the CA that clients trust; None: each library's own trust store
+
+    @property
+    def port(self) -> int:
+        parts = urlsplit(self.url)
+        return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 @dataclass(frozen=True)
@@ -30,10 +37,8 @@ class TrialContext:
 
     strategy: Strategy
     workload: Workload
-    base_url: str  # scheme, host and port
-    folder: str  # where the sample log is written
     address: PeerAddress  # whose connections are counted
-    ca_file: str | None = None  # PEM file of the CA that all clients trust; None: each library's own trust store
+    folder: str  # where the sample log is written
     whole: TrialContext | None = None  # that of the trial, for a shard that shares the sample log with others
     slices: int = 1  # parts of the measured time, between which the processes wait
     rest: float = math.inf  # seconds between slices after which a few requests are sent: connections may be closed

@@ -22,7 +22,7 @@ from clientlab import plugins, strategies
 from clientlab.clients.client_interface import Budget
 from clientlab.errors import DROPPED, ErrorTable, PluginError, kind_of, opened_nothing, status_kind
 from clientlab.trial import usage
-from clientlab.trial.context import TOOL_FILE, PeerAddress, ToolNote, TrialContext
+from clientlab.trial.context import TOOL_FILE, ToolNote, TrialContext
 from clientlab.trial.event_log import EventLog
 from clientlab.trial.sample_log import SampleLog
 from clientlab.workload.load import Arrivals, arrivals_of, most_late, requests_in
@@ -50,7 +50,7 @@ class Recording:
         self.context = context
         self.log = _open_log(context)
         self.errors: ErrorTable = (*getattr(client_class, "errors", ()), (json.JSONDecodeError, "protocol"))
-        self.request = requests_of(workload, context.base_url, awaited=spec.kind == "asyncio")  # makes request k
+        self.request = requests_of(workload, context.address.url, awaited=spec.kind == "asyncio")  # makes request k
         self.same = None if varies(workload) else self.request(0)  # the request, if all are alike
         self.encodes, self.parses = encodes_each(workload), workload.parse  # whether these are timed
         self.expected = workload.expect
@@ -58,7 +58,7 @@ class Recording:
         self._counts_connections = not spec.quirks.uncounted
         pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
         chunk_size = None if workload.first_byte or workload.stream else workload.chunk_size
-        budget = Budget(pool, workload.timeout, context.ca_file, chunk_size)
+        budget = Budget(pool, workload.timeout, context.address.ca_file, chunk_size)
         chosen = strategies.select_settings(context.strategy, spec.import_path)
         self.client: Any = client_class(budget, self.log.connected, **chosen)
         schedule = arrivals_of(workload)
@@ -106,7 +106,7 @@ def _open_log(context: TrialContext) -> SampleLog:
         log, recordings = _logs.get(key) or (_make_log(context), 0)
         _logs[key] = log, recordings + 1
         log.begin()
-        _Counting.log, _Counting.address = log, context.address
+        _Counting.log, _Counting.port, _Counting.refusing = log, context.address.port, context.address.refusing
         if not _Counting.is_hooked:
             sys.addaudithook(_count_connection)
             _Counting.is_hooked = True
@@ -127,7 +127,8 @@ def _make_log(context: TrialContext) -> SampleLog:
 
 class _Counting:  # Python cannot remove an audit hook, so it is added once and reads these attributes
     log: SampleLog | None = None
-    address = PeerAddress(0)
+    port = 0
+    refusing: tuple[str, ...] = ()
     is_hooked = False
 
 
@@ -140,7 +141,7 @@ def _count_connection(event: str, arguments: tuple[Any, ...]) -> None:
         return
     connecting, peer = arguments
     is_internet = isinstance(peer, tuple) and len(peer) >= 2
-    if not is_internet or peer[1] != _Counting.address.port or peer[0] in _Counting.address.refusing:
+    if not is_internet or peer[1] != _Counting.port or peer[0] in _Counting.refusing:
         return
     if type(connecting) is not _PYTHONS_OWN:
         with contextlib.suppress(OSError):  # gevent calls `connect` a second time to learn that it is connected

@@ -18,9 +18,8 @@ from running import caddy, gunicorn
 def test_addresses_are_read_from_the_environment_and_resolved():
     """Clients get an IP address, so that they do not ask a name server during a request."""
     testbed = ComposeTestbed({"AIOHTTP_ADDRESS": "localhost:8123", "PROXY_AIOHTTP_ADDRESS": "127.0.0.1:9123"})
-    assert testbed.base_url("aiohttp", "direct") == "http://127.0.0.1:8123"
-    assert testbed.address("aiohttp", "direct").port == 8123
-    assert testbed.base_url("aiohttp", "proxy") == "http://127.0.0.1:9123"
+    assert testbed.address("aiohttp", "direct") == PeerAddress("http://127.0.0.1:8123")
+    assert testbed.address("aiohttp", "proxy") == PeerAddress("http://127.0.0.1:9123")
     assert testbed.programs()["aiohttp_address"] == "AIOHTTP_ADDRESS=localhost:8123"
     assert testbed.programs()["flask_address"] == "FLASK_ADDRESS=flask:8000"
 
@@ -36,13 +35,15 @@ def test_an_invalid_variable_is_named(name, text):
 
 def test_the_stack_has_the_link_of_its_environment_or_refuses_one():
     """Clients call the link's container, and counters are read from the servers themselves."""
-    environment = {"LINK_RTT": "35ms", "LINK_BANDWIDTH": "20mbit", "LINK_FLASK_ADDRESS": "127.0.0.1:7001"}
+    environment = {
+        "LINK_RTT": "35ms", "LINK_BANDWIDTH": "20mbit",
+        "FLASK_ADDRESS": "127.0.0.1:7000", "LINK_FLASK_ADDRESS": "127.0.0.1:7001",
+    }  # fmt: skip
     testbed = ComposeTestbed(environment)
     ((link, linked),) = testbed.links().items()
     assert link == Link(0.035, 2e7)
-    assert linked.base_url("flask", "direct") == "http://127.0.0.1:7001"
-    assert linked.address("flask", "proxy-tls") == PeerAddress(9443)
-    assert testbed.address("flask", "direct") == PeerAddress(8000)
+    assert linked.address("flask", "direct") == PeerAddress("http://127.0.0.1:7001")
+    assert testbed.address("flask", "direct") == PeerAddress("http://127.0.0.1:7000")
     check_link(environment, [link])
     with pytest.raises(LabError, match="1 ms"):
         check_link(environment, [Link(0.001)])
@@ -63,16 +64,15 @@ def test_with_tls_the_name_stays_and_the_proxys_ca_is_among_the_usual_ones():
     with gunicorn("aiohttp") as upstream, caddy(upstream.port, upstream.port) as sites:
         metrics = f"127.0.0.1:{sites.metrics.port}"
         testbed = ComposeTestbed({"PROXY_FLASK_TLS_ADDRESS": "caddy:9999", "PROXY_METRICS_ADDRESS": metrics})
-        assert testbed.base_url("flask", "proxy-tls") == "https://caddy:9999"
-        assert testbed.address("flask", "proxy-tls").port == 9999
-        bundle = Path(testbed.ca_file("aiohttp", "proxy-tls")).read_text()
+        address = testbed.address("flask", "proxy-tls")
+        assert address.url == "https://caddy:9999"
+        bundle = Path(address.ca_file).read_text()
         assert bundle.startswith(sites.aiohttp_tls.ca_file.read_text().rstrip())
         assert bundle.count("BEGIN CERTIFICATE") > 50
-        assert testbed.ca_file("flask", "proxy") is None
         with pytest.raises(IncompleteRun, match="CA"):
-            ComposeTestbed({"PROXY_METRICS_ADDRESS": f"127.0.0.1:{upstream.port}"}).ca_file("aiohttp", "proxy-tls")
+            ComposeTestbed({"PROXY_METRICS_ADDRESS": f"127.0.0.1:{upstream.port}"}).address("aiohttp", "proxy-tls")
     with pytest.raises(ServerLost, match=metrics):
-        ComposeTestbed({"PROXY_METRICS_ADDRESS": metrics}).ca_file("aiohttp", "proxy-tls")
+        ComposeTestbed({"PROXY_METRICS_ADDRESS": metrics}).address("aiohttp", "proxy-tls")
 
 
 @pytest.mark.real

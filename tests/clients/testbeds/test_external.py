@@ -31,8 +31,8 @@ def server():
 def test_a_url_has_a_server_and_a_path_with_its_query(rest, path, server):
     testbed = ExternalTarget(server.url + rest)
     assert (testbed.path, testbed.name) == (path, f"127.0.0.1:{server.port}")
-    assert testbed.base_url("any", "direct") == server.url
-    assert testbed.address("any", "direct") == PeerAddress(server.port)
+    assert testbed.address == PeerAddress(server.url)
+    assert testbed.address.port == server.port
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_an_address_that_refuses_connections_is_noted(server, monkeypatch):
     peers = [(address, server.port) for address in ("127.0.0.2", "127.0.0.1")]
     both = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", peer) for peer in peers]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
-    target = ExternalTarget(f"http://localhost:{server.port}/")
-    assert target.address("", "") == PeerAddress(server.port, ("127.0.0.2",))
+    url = f"http://localhost:{server.port}"
+    assert ExternalTarget(f"{url}/").address == PeerAddress(url, ("127.0.0.2",))
 
 
 def test_a_ca_file_is_for_the_servers_with_tls(server, tmp_path):
@@ -80,7 +80,7 @@ def test_a_ca_file_is_for_the_servers_with_tls(server, tmp_path):
     with counting_server(tls=[authority.context("127.0.0.1")]) as secure:
         found = ExternalServers({"a": server.url, "b": secure.url}, authority.ca_file, lambda _: False)
         found["b"].probe(Workload())
-    assert [found.ca_file(name, "direct") for name in found] == [None, authority.ca_file]
+    assert [found.address(name, "direct").ca_file for name in found] == [None, authority.ca_file]
 
 
 @pytest.mark.parametrize("answer", [ok(status="404 Not Found"), None, b"SSH-2.0-OpenSSH_9.2\r\n"])
@@ -101,21 +101,21 @@ def test_a_server_is_healthy_if_it_begins_any_answer():
     with counting_server(lambda seen: answers[int(seen.target[1:])]) as server:
         target = ExternalTarget(server.url)
         limits = (30.0, 30.0, 0.3)
-        found = [target.trouble("any", "direct", Workload(path=f"/{k}", timeout=limits[k])) for k in range(3)]
+        found = [target.trouble(Workload(path=f"/{k}", timeout=limits[k])) for k in range(3)]
     assert found[:2] == [None, None]
     assert found[2].startswith(f"127.0.0.1:{server.port} ")
-    assert target.trouble("any", "direct", Workload()).startswith(f"127.0.0.1:{server.port} ")
+    assert target.trouble(Workload()).startswith(f"127.0.0.1:{server.port} ")
 
 
 def test_a_server_that_did_not_answer_is_checked_before_the_next_trial(server):
-    ExternalTarget(server.url).serve("any")
+    ExternalTarget(server.url).serve()
     assert server.seen == []  # it has always answered
     answers = iter([None, None])
     with counting_server(lambda _: next(answers, ok())) as failing:
         target = ExternalTarget(failing.url)
-        assert target.trouble("any", "direct", Workload()) is not None
+        assert target.trouble(Workload()) is not None
         with pytest.raises(ServerLost, match="GET"):
-            target.serve("any")
-        target.serve("any")
-        target.serve("any")
+            target.serve()
+        target.serve()
+        target.serve()
     assert len(failing.seen) == 3

@@ -11,7 +11,7 @@ import pytest
 from clientlab.conformance.server import counting_server
 from clientlab.errors import FieldError, ServerLost
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.testbeds.external import ExternalTarget
+from clientlab.testbeds.external import ExternalServers, ExternalTarget
 from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import WorkerCounts
@@ -78,7 +78,7 @@ def test_a_link_counts_the_bytes_of_heads_and_uploads(local, tmp_path):
 
 @pytest.mark.parametrize(("sent", "reason"), [(signal.SIGKILL, "SIGKILL"), (signal.SIGSTOP, "frozen")])
 def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(sent, reason, local, linked, tmp_path):
-    before = linked.base_url("aiohttp", "direct")
+    before = linked.address("aiohttp", "direct")
     process = psutil.Process(linked.process.pid)
 
     def kill(finished: int | None) -> None:
@@ -94,19 +94,20 @@ def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(sent, rea
         linked.check()
     linked.serve("aiohttp")
     linked.check()
-    assert linked.base_url("aiohttp", "direct") == before
+    assert linked.address("aiohttp", "direct") == before
 
 
 def test_the_users_own_server_gets_its_own_name_through_the_link(tmp_path):
     with counting_server() as server:
-        target = ExternalTarget(server.url)
-        with LinkProcess(LINK, target.targets(), tmp_path) as process:
-            linked = LinkedTestbed(target, process)
-            url = linked.base_url("any", "direct")
+        servers = ExternalServers({"aiohttp": server.url}, None, lambda _: False)
+        target = servers["aiohttp"]
+        with LinkProcess(LINK, servers.targets(), tmp_path) as process:
+            linked = LinkedTestbed(servers, process)
+            url = linked.address("aiohttp", "direct").url
             assert url.startswith("http://127.0.0.1:")
             assert url != server.url
             workload = target.named_in(Workload(requests=3, warmup=0, concurrency=1))
-            run_trial = TrialRunner(target, links={LINK: linked})
+            run_trial = TrialRunner(servers, links={LINK: linked})
             trial = run_trial(planned("aiohttp@workers"), workload, tmp_path, lambda _: None)
         assert (trial.status, trial.measured.connections_opened, trial.servers.upstream) == ("done", 1, None)
         assert {seen.headers["host"] for seen in server.seen} == {f"127.0.0.1:{server.port}"}
@@ -119,7 +120,7 @@ def test_with_tls_only_a_name_of_this_machine_can_be_linked():
         target = ExternalTarget(server.url.replace("127.0.0.1", "localhost"))
     target.secure = True
     target.check_link()
-    assert target.behind_link("", "", lambda _: 7)[0] == "https://localhost:7"
+    assert target.behind_link(7).url == "https://localhost:7"
     target._peers = ["192.0.2.1"]
     with pytest.raises(FieldError, match="localhost"):
         target.check_link()

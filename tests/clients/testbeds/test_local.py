@@ -20,7 +20,6 @@ from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds.local import ROUTES, LocalTestbed, check_upstreams
 from clientlab.testbeds.servers import Endpoint, WorkerCounts, read_upstream
-from clientlab.trial.context import PeerAddress
 from clientlab.trial.usage import cpu_usable
 from clientlab.workload.workload import Workload
 from clients.measured import is_alive
@@ -58,9 +57,9 @@ def testbed(tmp_path_factory):
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_upstream_answers_and_counts_requests_on_every_route(upstream, route, testbed):
     endpoint = testbed.endpoint(upstream, route)
-    assert testbed.base_url(upstream, route) == endpoint.url
-    assert testbed.address(upstream, route) == PeerAddress(endpoint.port)
-    assert (testbed.ca_file(upstream, route) is not None) == (route == "proxy-tls")
+    address = testbed.address(upstream, route)
+    assert (address.url, address.port) == (endpoint.url, endpoint.port)
+    assert (address.ca_file is not None) == (route == "proxy-tls")
     assert testbed.trouble(upstream, route, Workload()) is None
     before = testbed.reading(upstream, route)
     with contextlib.closing(endpoint.connect(timeout=60)) as connection:
@@ -85,7 +84,7 @@ def test_the_ca_is_kept_in_a_private_folder_and_removed_with_the_proxy(tmp_path,
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with LocalTestbed(["aiohttp"], ["proxy-tls"], tmp_path / "logs", SMALL) as testbed:
-        ca_file = Path(testbed.ca_file("aiohttp", "proxy-tls"))
+        ca_file = Path(testbed.address("aiohttp", "proxy-tls").ca_file)
         assert stat.S_IMODE(ca_file.parent.stat().st_mode) == 0o700
     assert not ca_file.parent.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["logs"]

@@ -206,7 +206,7 @@ def test_a_trial_ends_at_each_of_its_limits(answer, workload, limits, reason):
 
 def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
     seen, finished = [], []
-    context = TrialContext(strategies.find("http.client"), Workload(), "http://host", str(tmp_path), PeerAddress(1))
+    context = TrialContext(strategies.find("http.client"), Workload(), PeerAddress("http://host"), str(tmp_path))
     watch = measurement.Watch(context, SimpleNamespace(each=[]), math.inf, 30, finished.append, seen.append)
     warm_up, log = SampleLog(tmp_path / "warm-up", 0, 4), SampleLog(tmp_path, 0, 20)
     looks = [watch.report_progress()]

@@ -8,6 +8,7 @@ import pytest
 from clientlab import plugins
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.servers import Endpoint, read_upstream
+from clientlab.trial.context import PeerAddress
 from clientlab.trial.received import find_difference, find_impossible_times, hash_request
 from clientlab.trial.samples import RECORD, Samples
 from clientlab.trial.server_counters import ServerCounters, ServerUse
@@ -75,8 +76,8 @@ PATHS = dict.fromkeys(("constant_status", "retries"), "/bytes/50?status=503")
 class OneUpstream(FakeTestbed):
     """A testbed with one upstream, which runs."""
 
-    def base_url(self, upstream: str, route: str) -> str:  # noqa: ARG002
-        return f"http://127.0.0.1:{self.server.port}"
+    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002
+        return PeerAddress(f"http://127.0.0.1:{self.server.port}")
 
     def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
         return ServerCounters(upstream=read_upstream(Endpoint("127.0.0.1", self.server.port)))

@@ -78,7 +78,7 @@ def context(monkeypatch, tmp_path):
     def make(client="Scripted", **workload):
         executor = "workers" if client == "AsyncScripted" else "serial"
         strategy = strategies.Strategy(client, client, executor)
-        return TrialContext(strategy, Workload(**workload), "http://host", str(tmp_path), PeerAddress(1))
+        return TrialContext(strategy, Workload(**workload), PeerAddress("http://host"), str(tmp_path))
 
     return make
 
