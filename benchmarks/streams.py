@@ -23,9 +23,9 @@ from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import choose_workers
 from clientlab.trial import measurement
 from clientlab.trial.context import PeerAddress, TrialContext
-from clientlab.trial.event_log import EventLog
 from clientlab.trial.event_recorder import EventSink
 from clientlab.trial.process import load_libraries, make_executor
+from clientlab.trial.sample_log import EventLog
 from clientlab.workload.requests import requests_of
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload

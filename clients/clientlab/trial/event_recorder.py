@@ -10,8 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from clientlab.errors import Fault
-from clientlab.trial.event_log import EventLog, write_event
-from clientlab.trial.sample_log import SampleLog
+from clientlab.trial.sample_log import EventLog, SampleLog, write_event
 from clientlab.workload.workload import Request, Workload
 
 _MARK_SIZE = 31  # `@` and 30 digits

@@ -23,8 +23,7 @@ from clientlab.clients.client_interface import Budget
 from clientlab.errors import DROPPED, ErrorTable, PluginError, kind_of, opened_nothing, status_kind
 from clientlab.trial import usage
 from clientlab.trial.context import TOOL_FILE, ToolNote, TrialContext
-from clientlab.trial.event_log import EventLog
-from clientlab.trial.sample_log import SampleLog
+from clientlab.trial.sample_log import EventLog, SampleLog
 from clientlab.workload.load import Arrivals, arrivals_of, most_late, requests_in
 from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import Request, ShardWorkload, ToolReport, encodes_each, varies

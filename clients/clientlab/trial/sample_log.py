@@ -1,16 +1,18 @@
-"""The sample log: one record of 32 bytes per request, in a memory-mapped file that other processes read live.
+"""The sample log, and the log of events: memory-mapped files that other processes read live.
 
-All processes of a trial share one file. Request k has the k-th record, so the processes need no lock, and writing a
+The sample log has one record of 32 bytes per request. All processes of a trial share one file. Request k has the k-th record, so the processes need no lock, and writing a
 record is one call. The requests of shard i of n have the records i, i + n, i + 2n, … The field `done` is written last:
 a record that is done is complete. Disk space is allocated first, so a full disk raises OSError instead of a bus error.
 
-Each process also has a small file with its connections and its peak memory. The reader is `samples.py`, because the
-measured process must not import numpy.
+Each process also has a small file with its connections and its peak memory. In a trial with streams, it has a log of
+events, too: one record of 48 bytes for each event, in the order of arrival. The readers are `samples` and
+`stream_times`, because the measured process must not import numpy.
 """
 
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import mmap
 import os
@@ -20,8 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from clientlab.errors import KINDS
-from clientlab.trial.event_log import EventLog
+from clientlab.errors import KINDS, PluginError
 
 RECORDS_FILE, ERRORS_FILE = "trial.samples", "trial.errors"  # the latter: one JSON line per error kind
 MAGIC = b"CLABSMP1"
@@ -53,8 +54,63 @@ _PROCESS_MAGIC = b"CLABPRC5"
 _CONNECTIONS_AT, _PEAK_AT, _UNOPENED_AT, _CALLERS_AT = 16, 24, 32, 40
 _COUNT = struct.Struct("<Q")
 
+EVENTS_SUFFIX = ".events"  # file name extension of each process's own log of events
+EVENT_SIZE = 48
+EVENT_FIELDS = (  # as RECORD_FIELDS
+    ("request", "<i8"),  # its number in the sample log
+    ("at", "<f8"),  # seconds of the machine's monotonic clock
+    # Unparsed, as the lab's upstream wrote it into the event (mockupstream.streams); empty without a mark:
+    ("mark", "S30"),  # number (6 digits), nanoseconds of the write (18), microseconds late (6)
+    ("done", "u2"),
+)
+write_event = struct.Struct("<qd30sH").pack_into
+"""write_event(buffer, offset, request, at, mark, done)."""
+_LEAST_EVENTS = 16_384
 
-class SampleLog:
+
+class _MappedLog:
+    """A file of records, mapped into memory, that the threads of a process share. Raise OSError if the disk is full."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._old: list[mmap.mmap] = []
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self.buffer = _map(self._file, size)
+
+    def _make_room(self, size: int) -> None:
+        with self._lock:
+            if size > len(self.buffer):
+                self._old.append(self.buffer)  # another thread may be writing to it
+                self.buffer = _map(self._file, max(size, 2 * len(self.buffer)))
+
+    def _close_files(self) -> None:
+        for mapped in (*self._old, self.buffer):
+            mapped.close()
+        os.close(self._file)
+
+
+class EventLog(_MappedLog):
+    """One process's writer of the events of its streams."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / f"{os.getpid()}{EVENTS_SUFFIX}", _LEAST_EVENTS * EVENT_SIZE)
+        self.next_place = itertools.count(0, EVENT_SIZE).__next__  # atomic
+
+    def write_late(self, place: int, request: int, at: float, mark: bytes) -> mmap.mmap:
+        """Write a record beyond the end of the buffer, which grows. Return the buffer for the next records."""
+        try:
+            self._make_room(place + EVENT_SIZE)
+        except OSError as error:  # not an error of the request: the trial fails
+            raise PluginError(f"the log of events has no space: {error}") from error
+        write_event(self.buffer, place, request, at, mark, 1)
+        return self.buffer
+
+    def close(self) -> None:
+        self._close_files()
+
+
+class SampleLog(_MappedLog):
     """One process's writer of the trial's log. Its threads and several callers may share it.
 
     `first`: lowest request number of the trial. `expected`: likely number of requests, for which disk space is
@@ -62,16 +118,12 @@ class SampleLog:
     """
 
     def __init__(self, folder: Path, first: int, expected: int, shard: int = 0, shards: int = 1) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._lock = threading.Lock()
+        super().__init__(folder / RECORDS_FILE, HEADER.size + expected * RECORD_SIZE)
         self.codes: dict[str, int] = {}  # error kind → code
-        self._old: list[mmap.mmap] = []
-        self._file = os.open(folder / RECORDS_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         # Opened now: the error to register may be that the process has no file descriptor left.
         self._errors = os.open(folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         self.stride = shards * RECORD_SIZE
         self.base = HEADER.size + (shard - first) * RECORD_SIZE
-        self.buffer = _map(self._file, HEADER.size + expected * RECORD_SIZE)
         _HEAD.pack_into(self.buffer, 0, MAGIC, first)
         self.shard, self.shards = shard, shards
         self.events: EventLog | None = None  # of a trial with streams
@@ -149,20 +201,16 @@ class SampleLog:
     def close(self, peak_rss: int) -> None:
         """Write the process's peak memory in bytes and close the files."""
         _COUNT.pack_into(self._process, _PEAK_AT, peak_rss)
-        for mapped in (*self._old, self.buffer, self._process):
-            mapped.close()
+        self._process.close()
         if self.events is not None:
             self.events.close()
-        os.close(self._file)
+        self._close_files()
         os.close(self._errors)
 
     def _find_place(self, number: int) -> int:
         """Return the offset of a request's record. Enlarge the file if the record is beyond its end."""
         at = number * self.stride + self.base
-        with self._lock:
-            if at + RECORD_SIZE > len(self.buffer):
-                self._old.append(self.buffer)  # another thread may be writing to it
-                self.buffer = _map(self._file, max(at + RECORD_SIZE, 2 * len(self.buffer)))
+        self._make_room(at + RECORD_SIZE)
         return at
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clientlab.statistics.histogram import Floats
-from clientlab.trial.event_log import EVENTS_SUFFIX, RECORD_FIELDS, RECORD_SIZE
+from clientlab.trial.sample_log import EVENT_FIELDS, EVENT_SIZE, EVENTS_SUFFIX
 from clientlab.trial.samples import Flags, Integers, Records, Samples
 
-EVENT = np.dtype(list(RECORD_FIELDS))
+EVENT = np.dtype(list(EVENT_FIELDS))
 _DIGITS = range(6), range(6, 24), range(24, 30)  # of a mark: number, nanoseconds of the write, microseconds late
 _ALMOST_ALL = 0.999
 _BLOCK = 4096  # records that are read at a time
@@ -109,8 +109,8 @@ class EventFollower:
         parts = [np.empty(0, EVENT)]
         for path in self.folder.glob(f"*{EVENTS_SUFFIX}"):
             with path.open("rb") as log:
-                log.seek(self._read.get(path, 0) * RECORD_SIZE)
-                while len(block := _read(log.read(_BLOCK * RECORD_SIZE))):
+                log.seek(self._read.get(path, 0) * EVENT_SIZE)
+                while len(block := _read(log.read(_BLOCK * EVENT_SIZE))):
                     done = block["done"] == 1
                     found = block if done.all() else block[: int(done.argmin())]
                     self._read[path] = self._read.get(path, 0) + len(found)
@@ -125,4 +125,4 @@ _NONE: Floats = np.empty(0)
 
 
 def _read(content: bytes) -> Records:
-    return np.frombuffer(content[: len(content) - len(content) % RECORD_SIZE], EVENT)
+    return np.frombuffer(content[: len(content) - len(content) % EVENT_SIZE], EVENT)

@@ -20,8 +20,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from clientlab.trial.event_log import EVENTS_SUFFIX
-from clientlab.trial.sample_log import RECORDS_FILE
+from clientlab.trial.sample_log import EVENTS_SUFFIX, RECORDS_FILE
 
 _PROC = Path("/proc")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clientlab.trial.event_log import EventLog, write_event
+from clientlab.trial.sample_log import EventLog, write_event
 from clientlab.trial.samples import RECORD, Samples
 from clientlab.trial.stream_times import pool_streams, read_streams
 from clientlab.workload.values import Delay
