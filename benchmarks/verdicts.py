@@ -14,8 +14,7 @@ from typing import Any
 from benchmarks.figures import BenchmarkRow
 from clientlab import plugins
 from clientlab.reports.rows import bottleneck_shares
-from clientlab.running.testbed import Testbed
-from clientlab.running.trial_runner import TrialRunner
+from clientlab.running.trial_runner import Testbed, TrialRunner
 from clientlab.testbeds.external import ExternalServers
 from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed

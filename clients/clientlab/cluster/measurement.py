@@ -16,7 +16,7 @@ from clientlab.errors import IncompleteRun
 from clientlab.results.document import Run
 from clientlab.results.plan import Target
 from clientlab.running.execute import Progressed, TrialInterrupted, TrialLost
-from clientlab.running.trial_watch import compute_deadline
+from clientlab.running.trial_runner import compute_deadline
 from clientlab.trial.finish import Begun
 from clientlab.trial.result import PlannedTrial, Trial, utc_now
 from clientlab.trial.shards import ShardReport, machine_id, merge_shards

@@ -1,4 +1,7 @@
-"""The trial runner: measures a planned trial on this machine, and reads the servers' counters before and after."""
+"""The trial runner: measures a planned trial on this machine, and reads the servers' counters before and after.
+
+It ends a trial that cannot go on: its deadline is over, its servers are gone, or its requests keep failing.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import math
 import random
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from pydantic import ValidationError
 
@@ -20,10 +24,9 @@ from clientlab.errors import ERROR_OTHER, LabError, ServerLost
 from clientlab.results import kept_samples
 from clientlab.results.plan import Plan
 from clientlab.running.execute import Progressed, TrialInterrupted
-from clientlab.running.testbed import Testbed
-from clientlab.running.trial_watch import TrialWatch, compute_deadline
+from clientlab.running.schedule import estimate_mean_delay
 from clientlab.settings import UPSTREAMS, find_upstream
-from clientlab.trial.context import OUTPUT_FILES, TrialContext
+from clientlab.trial.context import OUTPUT_FILES, PeerAddress, TrialContext
 from clientlab.trial.finish import Begun, finish_trial
 from clientlab.trial.measurement import measure, measure_by_steps, nothing, take_steps
 from clientlab.trial.process_handle import OWN, Interpreter, TrialFailed, TrialStalled, TrialVanished
@@ -31,13 +34,40 @@ from clientlab.trial.result import Placement, PlannedTrial, Trial, utc_now
 from clientlab.trial.samples import read_measured
 from clientlab.trial.server_counters import ServerCounters, combine_counters
 from clientlab.trial.shards import AgreedStart, ShardReport, make_shard_report
+from clientlab.workload.load import arrivals_of, is_warm, most_late, requests_in
 from clientlab.workload.values import Link
-from clientlab.workload.workload import ShardWorkload, Workload, take_share
+from clientlab.workload.workload import ShardWorkload, Workload, stream_seconds, take_share
 
 # Seconds for which a server surely keeps idle connections: gunicorn 2, uvicorn and Node.js 5; the lab's own over 60.
 _REST, _OWN_REST = 1.5, 30.0
 
+_FLOOR_SECONDS = 300.0  # for the start of the trial's process, its libraries, and a few long requests
+_SHARE_OF_TIMEOUT = 0.1  # of the workload's timeout, which a request that succeeds may take on average
+_ROUND_TRIPS = 4  # of a request on a new connection: one for TCP, two for TLS 1.2, and its own
+
+_LOOK_SECONDS = 2.0  # to look at the processes of five servers takes 0.2 ms of CPU time beside the trial
+FAILURES_IN_A_ROW = 5  # after them, without a success in between, the lab makes a health check
+
 _Steps = Generator[None, None, Trial | ShardReport]  # a report if other shards are on other machines
+
+
+class Testbed(Protocol):
+    """The servers that a trial runs against. Upstream and route are the names that the experiment uses."""
+
+    def serve(self, upstream: str) -> None:
+        """Start that upstream unless it runs. Raise IncompleteRun, or ServerLost if somebody else starts it."""
+
+    def address(self, upstream: str, route: str) -> PeerAddress:
+        """Return where clients send their requests."""
+
+    def reading(self, upstream: str, route: str) -> ServerCounters:
+        """Return the counters now. Raise ServerLost if a server has ended or does not answer."""
+
+    def check(self) -> None:
+        """Raise ServerLost if a server of this machine has ended or is frozen."""
+
+    def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
+        """Return why a health check of the upstream over this route fails now, or None if it succeeds."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +204,57 @@ class TrialRunner:
         if self.keep_samples and trial.partial:
             kept_samples.write(own_folder.parent, trial, begun.workload, found, float(found.records["start"][0]))
         return trial
+
+
+def compute_deadline(workload: Workload, in_flight: int, link: Link | None = None) -> float:
+    """Return the seconds from the start of its process after which a trial fails: the workload's own, or a default.
+
+    The default is 5 minutes, twice the timeout, and the duration, plus for each request, including the warm-up, its
+    mean delay, four round trips of the link, and a tenth of the timeout. Only this tenth is divided by the requests in
+    flight: an upstream may serve one request after the other.
+    """
+    if workload.deadline is not None:
+        return workload.deadline
+    warm_up = max(workload.warmup, in_flight) if is_warm(workload) else workload.warmup
+    requests = warm_up + (requests_in(workload) or 0)
+    schedule = arrivals_of(workload)
+    duration = (workload.duration or 0.0) if schedule is None else schedule.length + most_late(workload)
+    trips = 0.0 if link is None else _ROUND_TRIPS * link.rtt
+    waits = max(estimate_mean_delay(workload), stream_seconds(workload))
+    each = waits + _SHARE_OF_TIMEOUT * workload.timeout / in_flight + trips
+    return _FLOOR_SECONDS + 2 * workload.timeout + duration + requests * each
+
+
+class TrialWatch:
+    """Watches the servers of a running trial, so that it does not wait for the timeout of each request."""
+
+    def __init__(self, testbed: Testbed, planned: PlannedTrial, workload: Workload, progressed: Progressed) -> None:
+        self._testbed, self._target = testbed, (*planned.target, workload)
+        self._progressed = progressed
+        self._looked, self._asked = time.monotonic(), -math.inf
+        self._trouble: str | None = None
+        self.warms_up = True
+
+    def report_progress(self, finished: int) -> None:
+        """Look at the servers' processes. `finished`: requests so far. Raise ServerLost."""
+        self._progressed(None if self.warms_up else finished)
+        if time.monotonic() - self._looked > _LOOK_SECONDS:
+            self._testbed.check()
+            self._looked = time.monotonic()
+
+    def check_failures(self, in_a_row: int) -> None:
+        """Make a health check while requests fail. `in_a_row`: failed requests since the last success.
+
+        Raise ServerLost, or TrialFailed if a health check failed and no request has succeeded since.
+        """
+        if in_a_row < FAILURES_IN_A_ROW:
+            self._trouble = None
+        elif self._trouble is not None:
+            raise TrialFailed(f"ended after {in_a_row:,} failed requests in a row: {self._trouble}")
+        elif time.monotonic() - self._asked > _LOOK_SECONDS:
+            self._testbed.check()  # a server that is gone is started again, and the trial measured once more
+            self._trouble = self._testbed.trouble(*self._target)
+            self._asked = time.monotonic()
 
 
 def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Interpreter]) -> None:

