@@ -68,14 +68,12 @@ def run_with_input(
 ) -> subprocess.CompletedProcess[bytes]:
     """Return what a program writes, given some input, and kill its process group. Raise OSError or TimeoutExpired."""
     pipe = subprocess.PIPE
-    process = start(command, None, environment, stdin=pipe, stdout=pipe, stderr=pipe)
-    try:
-        out, error = process.communicate(given, timeout=patience)
-        return subprocess.CompletedProcess(command, process.returncode, out, error)
-    finally:
-        stop(process, patience=0)
-        with process:  # closes the pipes
-            pass
+    with start(command, None, environment, stdin=pipe, stdout=pipe, stderr=pipe) as process:  # closes the pipes
+        try:
+            out, error = process.communicate(given, timeout=patience)
+            return subprocess.CompletedProcess(command, process.returncode, out, error)
+        finally:
+            stop(process, patience=0)
 
 
 def stop(process: subprocess.Popen[bytes], patience: float) -> None:
@@ -87,17 +85,6 @@ def stop(process: subprocess.Popen[bytes], patience: float) -> None:
     with contextlib.suppress(ProcessLookupError):  # the whole group has ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def find_stopped(pid: int) -> list[int]:
-    """Return which of a process and its descendants were stopped by a signal such as SIGSTOP (on Linux)."""
-    found = []
-    for one in with_descendants(pid):
-        with contextlib.suppress(OSError):  # it has ended, or this is not Linux
-            stat = Path(f"/proc/{one}/stat").read_text(encoding="utf-8", errors="replace")
-            if stat.rpartition(") ")[2].startswith("T"):
-                found.append(one)
-    return found
 
 
 def with_descendants(pid: int) -> list[int]:

@@ -25,7 +25,7 @@ def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> 
     app = Flask("mockupstream", static_folder=None)
     app.url_map.merge_slashes = False  # otherwise, a path with two slashes would be redirected
     upstream = _FlaskUpstream(Contract(settings), ledger)
-    app.add_url_rule("/healthz", "healthz", _health)
+    app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", content_type="text/plain; charset=utf-8"))
     app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=CONTENT_TYPE))
     routes, other = routes_of(settings)
     for route in routes:
@@ -137,7 +137,3 @@ def _read(asked: Request, *, digest: bool) -> tuple[int, str]:
 def _sleep_until(moment: float) -> None:
     while (left := moment - time.monotonic()) > 0:
         time.sleep(left)
-
-
-def _health() -> Response:
-    return Response("ok\n", content_type="text/plain; charset=utf-8")

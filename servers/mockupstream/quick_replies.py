@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
+from http.client import responses
 from typing import NamedTuple
 
 from aiohttp import web
@@ -53,7 +53,7 @@ class QuickReplies:
         if len(self._remembered) >= _MOST:
             self._remembered.clear()
         lines = [
-            f"HTTP/1.1 {reply.status} {_phrase(reply.status)}",
+            f"HTTP/1.1 {reply.status} {responses.get(reply.status, '')}",
             *(f"{name}: {value}" for name, value in reply.headers),
             f"Content-Length: {len(reply.body)}",
             "Date: ",
@@ -105,10 +105,3 @@ class _Written(web.StreamResponse):
 
 
 _WRITTEN = _Written()
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:  # a non-standard status, for which aiohttp has no phrase either
-        return ""

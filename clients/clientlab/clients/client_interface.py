@@ -53,10 +53,8 @@ class Quirks:
 
 
 SEARCHES = Quirks(searches_pool=True)
-SSE_FORMATS, OPENAI_FORMATS = (
-    ("sse", "openai-chat", "openai-responses", "anthropic"),
-    ("openai-chat", "openai-responses"),
-)
+OPENAI_FORMATS = ("openai-chat", "openai-responses")
+SSE_FORMATS = ("sse", *OPENAI_FORMATS, "anthropic")
 LLM_EXTRA = "llm"
 LIBCURL_QUIRKS = Quirks(
     resends_after=("used connection closed", "used connection reset"),

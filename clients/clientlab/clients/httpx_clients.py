@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from clientlab.clients.client_interface import (
     IN_THREADS,
+    SEARCHES,
     Budget,
     Client,
     ClientBase,
@@ -109,7 +110,7 @@ class _KeptClient(_Httpx):
         )
 
 
-@ClientSpec("httpx-client", "httpx", "pool", pairs=("threads",), unlimited=True, quirks=Quirks(searches_pool=True))
+@ClientSpec("httpx-client", "httpx", "pool", pairs=("threads",), unlimited=True, quirks=SEARCHES)
 class HttpxClient(_KeptClient):
     """One httpx.Client."""
 
@@ -135,10 +136,8 @@ class HttpxClient(_KeptClient):
         self._client.close()
 
 
-@ClientSpec(
-    "httpx-async", "httpx", "pool", kind="asyncio", pairs=("workers", "gather", "semaphore"), unlimited=True,
-    quirks=Quirks(searches_pool=True),
-)  # fmt: skip
+@ClientSpec("httpx-async", "httpx", "pool", kind="asyncio", pairs=("workers", "gather", "semaphore"), unlimited=True,
+            quirks=SEARCHES)  # fmt: skip
 class HttpxAsync(_KeptClient):
     """One httpx.AsyncClient."""
 
@@ -197,7 +196,7 @@ class HttpxPerCall(_Httpx, Client):
         return {**options, "verify": tls or True}
 
 
-@ClientSpec("httpx-client-per-thread", "httpx", "per thread", only=IN_THREADS, quirks=Quirks(searches_pool=True))
+@ClientSpec("httpx-client-per-thread", "httpx", "per thread", only=IN_THREADS, quirks=SEARCHES)
 class HttpxClientPerThread(TimedPerThread):
     """One httpx.Client for each thread, with a pool of one connection."""
 
@@ -220,7 +219,7 @@ class HttpxClientH2(HttpxClient):
 
 @ClientSpec(
     "httpx-async-h2", "httpx", "pool", kind="asyncio", pairs=("workers",), http="2", streams=100, needs=("h2",)
-)  # fmt: skip
+)
 class HttpxAsyncH2(HttpxAsync):
     """One httpx.AsyncClient over HTTP/2: one connection for all."""
 
@@ -276,7 +275,7 @@ async def _acheck_version(response: Any) -> None:
 # httpx2
 
 
-@ClientSpec("httpx2-client", "httpx2", "pool", pairs=("threads",), unlimited=True, quirks=Quirks(searches_pool=True))
+@ClientSpec("httpx2-client", "httpx2", "pool", pairs=("threads",), unlimited=True, quirks=SEARCHES)
 class Httpx2Client(HttpxClient):
     """One httpx2.Client."""
 
@@ -284,9 +283,8 @@ class Httpx2Client(HttpxClient):
 
 
 @ClientSpec(
-    "httpx2-async", "httpx2", "pool", kind="asyncio", pairs=("workers", "trio"), unlimited=True,
-    quirks=Quirks(searches_pool=True),
-)  # fmt: skip
+    "httpx2-async", "httpx2", "pool", kind="asyncio", pairs=("workers", "trio"), unlimited=True, quirks=SEARCHES
+)
 class Httpx2Async(HttpxAsync):
     """One httpx2.AsyncClient."""
 
@@ -300,7 +298,7 @@ class Httpx2PerCall(HttpxPerCall):
     library_name = "httpx2"
 
 
-@ClientSpec("httpx2-client-per-thread", "httpx2", "per thread", only=IN_THREADS, quirks=Quirks(searches_pool=True))
+@ClientSpec("httpx2-client-per-thread", "httpx2", "per thread", only=IN_THREADS, quirks=SEARCHES)
 class Httpx2ClientPerThread(HttpxClientPerThread):
     """One httpx2.Client for each thread, with a pool of one connection."""
 

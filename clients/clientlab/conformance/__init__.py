@@ -17,11 +17,7 @@ _SCENARIOS = (
     check_same_work, check_server_faults, check_certificates, check_refused, check_unanswered, check_duration,
     check_stop, check_streams,
 )  # fmt: skip
-_NOT_FOR_FUNCTIONS = {
-    check_certificates,
-    check_unanswered,
-    check_streams,
-}  # a function gets only a URL, without CA and time limit
+_NOT_FOR_FUNCTIONS = {check_certificates, check_unanswered, check_streams}  # they get no CA and no time limit
 _LIMITED = {"time limit kept", "no answer", "silence in the headers", "silence in the body"}
 _COUNTS = {"connections counted", "connections over TLS counted", "refused connection not opened"}
 

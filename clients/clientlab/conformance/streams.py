@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, repeat
 
 from clientlab.conformance import checks
 from clientlab.conformance.checks import CheckResult, judge, measure_against, speaks_http2
-from clientlab.conformance.server import Paced, Seen, ServerAnswer
+from clientlab.conformance.server import Paced
 from clientlab.strategies import Strategy, client_spec, executor_spec, load
 from clientlab.workload.streams import StreamFormat
 from clientlab.workload.values import Delay
@@ -51,14 +53,8 @@ def check_streams(strategy: Strategy) -> Iterator[CheckResult]:
     for pause in _PAUSES:
         workload = Workload(stream=form, every=Delay("", (pause,)), events=_EVENTS, requests=len(_PARTS), concurrency=1,
                             warmup=0, timeout=5.0)  # fmt: skip
-        parts = iter(_PARTS)
-
-        def answer(
-            _seen: Seen, pause: float = pause, parts: Iterator[str] = parts, form: StreamFormat = form
-        ) -> ServerAnswer:
-            return _write_stream(next(parts, _WHOLE), form, pause)
-
-        found = measure_against(answer, strategy, workload)
+        answers = map(partial(_write_stream, form=form, pause=pause), chain(_PARTS, repeat(_WHOLE)))
+        found = measure_against(lambda _, answers=answers: next(answers), strategy, workload)
         streams = found.streams
         late = streams is None or not len(streams.lags) or float(streams.lags.max()) >= pause
         if not late:

@@ -64,7 +64,7 @@ class Testbed(Protocol):
         """Return the counters now. Raise ServerLost if a server has ended or does not answer."""
 
     def check(self) -> None:
-        """Raise ServerLost if a server of this machine has ended or is frozen."""
+        """Raise ServerLost if a server of this machine has ended."""
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
         """Return why a health check of the upstream over this route fails now, or None if it succeeds."""

@@ -76,7 +76,7 @@ class LinkProcess:
         return found.model_copy(update={name: counted[name] for name in OF_LINK})
 
     def check(self) -> None:
-        """Raise ServerLost if the process has ended or is frozen."""
+        """Raise ServerLost if the process has ended."""
         check_process(self._name, self._process, self._log)
 
     def restart(self) -> None:
@@ -129,7 +129,7 @@ class LinkedTestbed:
     process: LinkProcess
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it is running, and restart the link if it has ended or is frozen."""
+        """Start that upstream unless it is running, and restart the link if it has ended."""
         self.testbed.serve(upstream)
         try:
             self.process.check()

@@ -129,11 +129,9 @@ def _total(samples: list[Sample], name: str) -> float:
 
 
 def check_process(name: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Raise ServerLost if a process has ended, or if a signal such as SIGSTOP has stopped it or a child."""
+    """Raise ServerLost if a process has ended."""
     if process.poll() is not None:
         raise ServerLost(f"{name} {child_processes.describe_end(process, log)} (log: {log})")
-    if frozen := child_processes.find_stopped(process.pid):
-        raise ServerLost(f"{name} is frozen: its process {frozen[0]} is stopped (log: {log})")
 
 
 @dataclass
@@ -164,7 +162,7 @@ class Server:
         return self.process.poll() is not None or self.endpoint.check_health(timeout) is not None
 
     def check(self) -> None:
-        """Raise ServerLost if it has ended or is frozen."""
+        """Raise ServerLost if it has ended."""
         check_process(self.name, self.process, self.log)
 
     def stop(self, patience: float = 6.0) -> None:

@@ -1,8 +1,9 @@
 """The sample log, and the log of events: memory-mapped files that other processes read live.
 
-The sample log has one record of 32 bytes per request. All processes of a trial share one file. Request k has the k-th record, so the processes need no lock, and writing a
-record is one call. The requests of shard i of n have the records i, i + n, i + 2n, … The field `done` is written last:
-a record that is done is complete. Disk space is allocated first, so a full disk raises OSError instead of a bus error.
+The sample log has one record of 32 bytes per request. All processes of a trial share one file. Request k has the k-th
+record, so the processes need no lock, and writing a record is one call. The requests of shard i of n have the records
+i, i + n, i + 2n, … The field `done` is written last: a record that is done is complete. Disk space is allocated first,
+so a full disk raises OSError instead of a bus error.
 
 Each process also has a small file with its connections and its peak memory. In a trial with streams, it has a log of
 events, too: one record of 48 bytes for each event, in the order of arrival. The readers are `samples` and

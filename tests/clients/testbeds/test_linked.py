@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-
 import psutil
 import pytest
 
@@ -76,21 +73,20 @@ def test_a_link_counts_the_bytes_of_heads_and_uploads(local, tmp_path):
     )
 
 
-@pytest.mark.parametrize(("sent", "reason"), [(signal.SIGKILL, "SIGKILL"), (signal.SIGSTOP, "frozen")])
-def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(sent, reason, local, linked, tmp_path):
+def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(local, linked, tmp_path):
     before = linked.address("aiohttp", "direct")
     process = psutil.Process(linked.process.pid)
 
     def kill(finished: int | None) -> None:
         if (finished or 0) >= 3 and process.is_running():
-            os.kill(process.pid, sent)
+            process.kill()
 
     run_trial = TrialRunner(local, links={LINK: linked})
     workload = Workload(requests=200, warmup=0, timeout=5.0)
     trial = run_trial(planned("urllib3"), workload, tmp_path, kill)
     assert (trial.status, trial.partial) == ("lost", True)
-    assert reason in trial.reason
-    with pytest.raises(ServerLost, match=reason):
+    assert "SIGKILL" in trial.reason
+    with pytest.raises(ServerLost, match="SIGKILL"):
         linked.check()
     linked.serve("aiohttp")
     linked.check()
