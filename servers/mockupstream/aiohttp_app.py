@@ -90,7 +90,12 @@ class _AiohttpUpstream:
         try:
             length, sha256 = await _read(request, digest=route.digest) if request.body_exists else _NO_BODY
             read = time.monotonic()
-            reply = self._contract.reply(route, _call(request, length, sha256))
+            query = request.rel_url.raw_query_string
+            call = Call(
+                request.method, query, request.match_info, length, sha256,
+                lambda: _headers(request), lambda: str(request.url),
+            )  # fmt: skip
+            reply = self._contract.reply(route, call)
             if reply.seconds:
                 await self._alarm.until(read + reply.seconds)
             sent = len(reply.body) if request.method != "HEAD" else 0
@@ -99,7 +104,6 @@ class _AiohttpUpstream:
             self._ledger.ready(route.number, reply.status, held, reply.seconds, length, sent, digest)
             if reply.pieces is not None:
                 return await self._stream(request, reply, read + reply.seconds)
-            query = request.rel_url.raw_query_string
             if not (reply.seconds or request.body_exists) and self._contract.is_settled(route, query):
                 self.quick.remember(request, route, reply)
             return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
@@ -146,18 +150,6 @@ async def _read(request: web.Request, *, digest: bool) -> tuple[int, str]:
 
 
 _NO_BODY = (0, hashlib.sha256().hexdigest())
-
-
-def _call(request: web.Request, length: int, sha256: str) -> Call:
-    return Call(
-        request.method,
-        request.rel_url.raw_query_string,
-        request.match_info,
-        length,
-        sha256,
-        lambda: _headers(request),
-        lambda: str(request.url),
-    )
 
 
 def _headers(request: web.Request) -> Mapping[str, str]:

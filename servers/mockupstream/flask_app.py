@@ -86,14 +86,9 @@ class _FlaskUpstream:
         length, sha256 = _read(request, digest=route.digest)
         read = time.monotonic()
         call = Call(
-            request.method,
-            request.environ["QUERY_STRING"],
-            arguments,
-            length,
-            sha256,
-            lambda: joined(request.headers.items()),
-            lambda: request.url,
-        )
+            request.method, request.environ["QUERY_STRING"], arguments, length, sha256,
+            lambda: joined(request.headers.items()), lambda: request.url,
+        )  # fmt: skip
         reply = self._contract.reply(route, call)
         _sleep_until(read + reply.seconds)
         sent = len(reply.body) if request.method != "HEAD" else 0

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from zlib import crc32
 
 import psutil
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -176,15 +176,13 @@ class UpstreamCollector(Collector):
 
     def __init__(self, book: Book, framework: str, server: str, threads: int | None = None) -> None:
         """`threads`: requests that a worker can hold at once; None without a limit."""
-        self._registry = CollectorRegistry()
         self._book = book
         self._threads = threads
         self._about = {"framework": framework, "server": server, "python": platform.python_version()}
-        self._registry.register(self)
 
     def text(self) -> bytes:
         """Return the content of /metrics, in the format of CONTENT_TYPE."""
-        return generate_latest(self._registry)
+        return generate_latest(self)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric. Totals include workers that ended; gauges do not."""

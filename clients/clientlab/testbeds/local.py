@@ -125,7 +125,7 @@ class LocalTestbed:
         return self._sites[self._upstreams[upstream].framework, route]
 
     def address(self, upstream: str, route: str) -> PeerAddress:
-        """Return an address. Its file has the proxy's CA among the usual ones: clients that load only one are faster."""
+        """Return an address, with the proxy's CA among the usual ones: clients that load only one would look faster."""
         endpoint = self.endpoint(upstream, route)
         return PeerAddress(endpoint.url, ca_file=None if endpoint.ca_file is None else str(self._keys / _BUNDLE))
 
