@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-MOST_OUTPUT = 64 << 10
+_MOST_OUTPUT = 64 << 10
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
 _LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()  # CONFIG_PROC_CHILDREN of Linux
@@ -102,18 +102,11 @@ def with_descendants(pid: int) -> list[int]:
     return found
 
 
-def last_lines(path: Path) -> str:
-    """Return the whole lines within the last `MOST_OUTPUT` bytes of a file: half a line could be half a secret."""
-    with path.open("rb") as file:
-        beyond = max(0, file.seek(0, os.SEEK_END) - MOST_OUTPUT)
-        file.seek(max(0, beyond - 1))
-        content = file.read(MOST_OUTPUT + 1)
-    return (content.partition(b"\n")[2] if beyond else content).decode(errors="replace")
-
-
 def describe_end(process: subprocess.Popen[bytes], log: Path) -> str:
     """Return how a program ended, with the last line of its log."""
     code = process.wait()
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    lines = last_lines(log).strip().splitlines()
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_OUTPUT))
+        lines = file.read().decode(errors="replace").strip().splitlines()
     return how + (f": {lines[-1].strip()}" if lines else "")

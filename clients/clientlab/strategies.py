@@ -381,20 +381,15 @@ def check_capabilities(strategy: Strategy, workload: Workload) -> None:
     if formats and workload.stream not in formats:
         message = f"strategy {strategy.name!r} reads streams of {' or '.join(formats)} only; name one of them"
         raise FieldError(["stream"], message, value=workload.stream or "")
-    streams_uploads = getattr(client, "streams_uploads", True)
+    streams, streams_uploads = hasattr(client, "stream"), getattr(client, "streams_uploads", True)
+    drives_client = executor_spec(strategy.executor).drives_client
     for field_name, is_asked, is_able, lack in (
-        ("read", workload.read == "chunks", hasattr(client, "stream"), "reads no body in chunks"),
+        ("read", workload.read == "chunks", streams, "reads no body in chunks"),
         ("upload", workload.upload == "stream", streams_uploads, "streams no upload of known length"),
         ("elapsed", workload.elapsed, hasattr(client, "timed"), "does not measure its requests itself"),
-        ("first_byte", workload.first_byte, hasattr(client, "stream"), "does not read a body as it arrives"),
-        (
-            "stream",
-            workload.stream is not None,
-            hasattr(client, "stream") or hasattr(client, "events"),
-            "does not read a body as it arrives",
-        ),
+        ("first_byte", workload.first_byte, streams, "does not read a body as it arrives"),
+        ("stream", workload.stream, streams or hasattr(client, "events"), "does not read a body as it arrives"),
     ):
-        drives_client = executor_spec(strategy.executor).drives_client
         if is_asked and (not is_able or drives_client):
             advice = f"run {strategy.client} with another executor" if is_able else "requests-session can"
             message = f"strategy {strategy.name!r} {lack}; {advice}"

@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 from clientlab import child_processes
-from clientlab.child_processes import MOST_OUTPUT, last_lines
 from clients.measured import is_alive
 from running import eventually
 
@@ -109,20 +108,3 @@ def test_a_signal_that_arrives_while_a_process_is_forked_is_not_lost():
     assert (done.returncode, done.stderr) == (0, "")
     assert "interrupted" in done.stdout
     assert "lost" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (b"", ""),
-        (b"one\ntwo", "one\ntwo"),
-        (b"x" * MOST_OUTPUT + b"\nlast\n", "last\n"),
-        (b"first\n" + b"x" * (MOST_OUTPUT - 1) + b"\n", "x" * (MOST_OUTPUT - 1) + "\n"),
-        (b"x" * (MOST_OUTPUT + 1), ""),
-        (b"x" * MOST_OUTPUT + b"\xff", ""),
-    ],
-)
-def test_only_whole_lines_at_the_end_of_a_log_are_read(content, found, log):
-    """A line that began before could be half a secret."""
-    log.write_bytes(content)
-    assert last_lines(log) == found

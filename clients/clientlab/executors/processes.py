@@ -191,12 +191,7 @@ class AsyncioProcesses(Executor):
     """
 
     def __init__(
-        self,
-        context: ExecutorContext,
-        *,
-        chunks: int = 6,
-        start_method: str = START_METHOD,
-        loop: str = LOOP,
+        self, context: ExecutorContext, *, chunks: int = 6, start_method: str = START_METHOD, loop: str = LOOP
     ) -> None:
         super().__init__(context)
         self._processes = chunks + 1  # the last one for the remainder

@@ -121,21 +121,13 @@ def _find_kib(text: str, name: str) -> int:
     return int(value[0]) * 1024 if value else 0
 
 
-def cpu_usable() -> float:
+def cpu_usable(root: Path = Path("/")) -> float:
     """Return the cores that this process may use: by its affinity, and by the quota of its control groups."""
-    allowed = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-    quota = cpu_quota()
-    return allowed if quota is None else min(allowed, quota)
-
-
-def cpu_quota(root: Path = Path("/")) -> float | None:
-    """Return how many cores' worth of CPU time the control groups may use; None if they have no limit."""
-    quotas = [
-        int(words[0]) / int(words[1])  # microseconds in each period
-        for folder in _group_folders(root)
-        if len(words := _read(folder / "cpu.max").split()) == 2 and words[0].isdigit()
-    ]
-    return min(quotas, default=None)
+    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    for folder in _group_folders(root):
+        quota, _, period = _read(folder / "cpu.max").partition(" ")  # microseconds in each period
+        cores = min(cores, int(quota) / int(period)) if quota.isdigit() else cores
+    return cores
 
 
 def memory_limit(root: Path = Path("/")) -> int | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from clientlab.trial.usage import Footprint, cpu_quota, memory_left, memory_limit, read_footprint
+from clientlab.trial.usage import Footprint, cpu_usable, memory_left, memory_limit, read_footprint
 
 KIB, MIB = 1 << 10, 1 << 20
 LOG = "7f00-7f01 rw-s 00000000 08:01 7   /tmp/trial-0000/trial.samples\nSize:  99 kB\nRss:  9 kB\nPss:   {} kB\n"
@@ -41,7 +43,7 @@ def write_groups(root, group: str, files: dict[str, str]):
     return root
 
 
-def test_the_lowest_limit_on_the_path_counts(tmp_path):
+def test_the_lowest_limit_on_the_path_counts(tmp_path, monkeypatch):
     """It may be that of a group above. A group beside the path does not count."""
     files = {
         "a/cpu.max": "150000 100000", "a/b/cpu.max": "max 100000", "a/b/c/cpu.max": "400000 100000",
@@ -49,13 +51,14 @@ def test_the_lowest_limit_on_the_path_counts(tmp_path):
         "a/b/c/memory.max": "max",
     }  # fmt: skip
     system = write_groups(tmp_path, "/a/b/c", files)
-    assert (cpu_quota(system), memory_limit(system)) == (1.5, 512 * MIB)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert (cpu_usable(system), memory_limit(system)) == (1.5, 512 * MIB)
 
 
 @pytest.mark.parametrize("group", ["/", "/docker/abc", "/../../other"])
 def test_a_container_sees_its_own_group_as_the_root(group, tmp_path):
     system = write_groups(tmp_path, group, {"cpu.max": "25000 100000", "memory.max": str(64 * MIB)})
-    assert (cpu_quota(system), memory_limit(system)) == (0.25, 64 * MIB)
+    assert (cpu_usable(system), memory_limit(system)) == (0.25, 64 * MIB)
 
 
 def test_memory_left_is_the_least_of_all_groups_and_counts_cached_files_as_free(tmp_path):
