@@ -9,7 +9,7 @@ from itertools import chain, repeat
 
 from clientlab.conformance import checks
 from clientlab.conformance.checks import CheckResult, judge, measure_against, speaks_http2
-from clientlab.conformance.server import Paced
+from clientlab.conformance.server import Paced, Respond
 from clientlab.strategies import Strategy, client_spec, executor_spec, load
 from clientlab.workload.streams import StreamFormat
 from clientlab.workload.values import Delay
@@ -53,8 +53,7 @@ def check_streams(strategy: Strategy) -> Iterator[CheckResult]:
     for pause in _PAUSES:
         workload = Workload(stream=form, every=Delay("", (pause,)), events=_EVENTS, requests=len(_PARTS), concurrency=1,
                             warmup=0, timeout=5.0)  # fmt: skip
-        answers = map(partial(_write_stream, form=form, pause=pause), chain(_PARTS, repeat(_WHOLE)))
-        found = measure_against(lambda _, answers=answers: next(answers), strategy, workload)
+        found = measure_against(_answer_in_turn(form, pause), strategy, workload)
         streams = found.streams
         late = streams is None or not len(streams.lags) or float(streams.lags.max()) >= pause
         if not late:
@@ -70,6 +69,11 @@ def check_streams(strategy: Strategy) -> Iterator[CheckResult]:
     yield judge(names[1], not late, message, checks.PART_READ)
     for part, name in ((_CUT, names[2]), (_ERROR, names[3])):
         yield CheckResult(name, *found.judge_kind(_PARTS.index(part), _KINDS[part]))
+
+
+def _answer_in_turn(form: StreamFormat, pause: float) -> Respond:
+    answers = map(partial(_write_stream, form=form, pause=pause), chain(_PARTS, repeat(_WHOLE)))
+    return lambda _: next(answers)
 
 
 def _write_stream(part: str, form: StreamFormat, pause: float) -> Paced:
