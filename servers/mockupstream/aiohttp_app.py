@@ -1,25 +1,33 @@
-"""The contract on aiohttp: an application, and the runner that serves it."""
+"""The contract on aiohttp: an application, the runner that serves it, and replies that are always the same.
+
+A bare aiohttp application took 33 µs of CPU time for a quick request, and 18 µs without its router and with a prepared
+response, so the lab's server limits its clients less. aiohttp still reads the requests and keeps the connections.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from http.client import responses
+from typing import Any, NamedTuple
 
 from aiohttp import web
+from aiohttp.helpers import rfc822_formatted_time
+from aiohttp.http import SERVER_SOFTWARE, HttpVersion11
 from aiohttp.worker import GunicornUVLoopWebWorker
 from multidict import CIMultiDict
 
 from mockupstream.alarm import Alarm
-from mockupstream.contract import Call, Contract, Reply, Route, joined, routes_of
+from mockupstream.contract import BODILESS, Call, Contract, Reply, Route, joined, routes_of
 from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
-from mockupstream.quick_replies import QuickReplies
 from mockupstream.settings import Settings
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+QuickHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-_FEWEST_REMEMBERED = 256
+_FEWEST_SEEN = 256  # connections
+_MOST_REMEMBERED = 1024  # replies
 
 
 def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> tuple[web.Application, QuickReplies]:
@@ -70,7 +78,7 @@ class _AiohttpUpstream:
         self._contract = contract
         self._ledger = ledger
         self._seen: set[web.RequestHandler] = set()
-        self._most_seen = _FEWEST_REMEMBERED
+        self._most_seen = _FEWEST_SEEN
         self.quick = QuickReplies(ledger, self._count_connection)
 
     async def run(self, _app: web.Application) -> AsyncIterator[None]:
@@ -136,7 +144,7 @@ class _AiohttpUpstream:
         self._seen.add(protocol)
         if len(self._seen) > self._most_seen:
             self._seen = {seen for seen in self._seen if seen.transport is not None}
-            self._most_seen = max(_FEWEST_REMEMBERED, 2 * len(self._seen))
+            self._most_seen = max(_FEWEST_SEEN, 2 * len(self._seen))
 
 
 async def _read(request: web.Request, *, digest: bool) -> tuple[int, str]:
@@ -168,3 +176,87 @@ def _metrics(exposition: UpstreamCollector) -> Handler:
         return web.Response(body=exposition.text(), headers=CIMultiDict({"Content-Type": CONTENT_TYPE}))
 
     return handle
+
+
+class _Remembered(NamedTuple):
+    """A reply as bytes; the time goes between `head` and `rest`. `sent`: bytes of its body.
+
+    `digest`: that of the request (see `metrics.digest_of`).
+    """
+
+    route: int
+    status: int
+    head: bytes
+    rest: bytes
+    sent: int
+    digest: int
+
+
+class QuickReplies:
+    """Remembers replies to GET requests without a body, and sends them without the router. Each worker has one."""
+
+    def __init__(self, ledger: Ledger, saw: Callable[[web.BaseRequest], None]) -> None:
+        """`saw` gets each request, because one may be the first of its connection."""
+        self._ledger = ledger
+        self._saw = saw
+        self._remembered: dict[str, _Remembered] = {}
+
+    def remember(self, request: web.BaseRequest, route: Route, reply: Reply) -> None:
+        """Keep a reply that is always the same, without a delay and in one piece."""
+        if request.method != "GET" or reply.status in BODILESS:
+            return
+        if len(self._remembered) >= _MOST_REMEMBERED:
+            self._remembered.clear()
+        lines = [
+            f"HTTP/1.1 {reply.status} {responses.get(reply.status, '')}",
+            *(f"{name}: {value}" for name, value in reply.headers),
+            f"Content-Length: {len(reply.body)}",
+            "Date: ",
+        ]
+        rest = f"\r\nServer: {SERVER_SOFTWARE}\r\n\r\n".encode("latin-1") + reply.body
+        head = "\r\n".join(lines).encode("latin-1")
+        digest = digest_of(request.method, request.raw_path)
+        self._remembered[request.raw_path] = _Remembered(
+            route.number, reply.status, head, rest, len(reply.body), digest
+        )
+
+    def before(self, otherwise: QuickHandler) -> QuickHandler:
+        """Return a handler that sends remembered replies, and leaves all other requests to `otherwise`."""
+        find, ready, saw = self._remembered.get, self._ledger.ready, self._saw
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            found = find(request.raw_path)
+            if (
+                found is None
+                or request.method != "GET"
+                or request.body_exists
+                or not request.keep_alive
+                or request.version != HttpVersion11
+                or (transport := request.transport) is None
+            ):
+                return await otherwise(request)
+            began = time.monotonic()
+            saw(request)
+            reply = b"%b%b%b" % (found.head, rfc822_formatted_time().encode(), found.rest)
+            ready(found.route, found.status, time.monotonic() - began, 0.0, 0, found.sent, found.digest)
+            transport.write(reply)
+            return _WRITTEN
+
+        return handle
+
+
+class _Written(web.StreamResponse):
+    """A response that was written already, so that aiohttp only has to keep the connection."""
+
+    @property
+    def keep_alive(self) -> bool:
+        return True
+
+    async def prepare(self, request: web.BaseRequest) -> None:  # noqa: ARG002 - aiohttp's interface
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        pass
+
+
+_WRITTEN = _Written()
