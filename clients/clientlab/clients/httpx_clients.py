@@ -217,9 +217,7 @@ class HttpxClientH2(HttpxClient):
     http2 = True
 
 
-@ClientSpec(
-    "httpx-async-h2", "httpx", "pool", kind="asyncio", pairs=("workers",), http="2", streams=100, needs=("h2",)
-)
+@ClientSpec("httpx-async-h2", "httpx", "pool", kind="asyncio", pairs=("workers",), http="2", streams=100, needs=("h2",))
 class HttpxAsyncH2(HttpxAsync):
     """One httpx.AsyncClient over HTTP/2: one connection for all."""
 

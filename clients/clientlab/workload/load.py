@@ -193,9 +193,7 @@ def check_load(workload: Workload) -> None:
                 )
         return
     if workload.replay_times:
-        for field in ("rate", "stages", "arrivals"):
-            if getattr(workload, field) not in {None, "uniform"}:
-                raise FieldError([field], "the recorded times are the schedule; leave it out", also=["replay_times"])
+        _check_recorded_times(workload)
         return
     if workload.rate is not None and stages is not None:
         raise FieldError(["rate"], "a load has one rate or several stages; leave out one of them", also=["stages"])
@@ -213,3 +211,9 @@ def check_load(workload: Workload) -> None:
     if duration is not None and schedule.count < fewest:
         message = f"{schedule.count:,} requests arrive in it; write a duration in which at least {fewest} arrive"
         raise FieldError(["duration"], message, value=duration)
+
+
+def _check_recorded_times(workload: Workload) -> None:
+    for field in ("rate", "stages", "arrivals"):
+        if getattr(workload, field) not in {None, "uniform"}:
+            raise FieldError([field], "the recorded times are the schedule; leave it out", also=["replay_times"])
