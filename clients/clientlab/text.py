@@ -16,7 +16,7 @@ _CONTROLS = re.compile(
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional controls, Unicode Standard Annex 9
     "\u2028\u2029"  # separators of lines and paragraphs
-    "\ud800-\udfff"  # surrogates: no UTF-8 document can hold them
+    "\ud800-\udfff\ufffe\uffff"  # surrogates: no UTF-8 document can hold them; and what no XML document can hold
     "]"
 )
 _SECRET_HEADERS = ("authorization", "cookie", "proxy-authorization")

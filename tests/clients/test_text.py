@@ -18,7 +18,7 @@ from clientlab.text import make_printable, mask_text
 from clients.documents import a_failed_trial, a_run, a_trial
 
 PLACE = "a-place"
-HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202eevil\u2066\x00\r"
+HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202eevil\u2066\x00\r\uffff"
 
 
 def test_only_control_characters_are_replaced():

@@ -88,7 +88,7 @@ def write_files(
         elif option == "html":
             from clientlab.reports import as_html
 
-            write_text(target, as_html.render(run, judged), "report", stderr=stderr)
+            write_text(target, as_html.render(run, judged), option, stderr=stderr)
         elif option == "csv":
             write_text(target, as_csv.render(run), option, stderr=stderr)
         elif option == "markdown":

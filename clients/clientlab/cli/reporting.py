@@ -127,7 +127,7 @@ def compare(
     if html is not None:
         from clientlab.reports import as_html
 
-        output.write_text(html, as_html.render_comparison(found.base, sections), "report", stderr=printed)
+        output.write_text(html, as_html.render_comparison(found.base, sections), "html", stderr=printed)
     if markdown is not None:
         output.write_text(markdown, as_markdown.document(sections), "markdown", stderr=printed)
     if junit is not None:

@@ -143,6 +143,7 @@ class ClaimEvidence:
 
 
 def _judge(evidence: ClaimEvidence, claim: Claim, cautions: Sequence[Caution]) -> ClaimResult:
+    """Judge one claim by trials without errors. `cautions`: all of the run."""
     run, figure = evidence.run, of_claim(claim.figure)
     arms = arms_of_claim(claim)
     doubts = [one for one in cautions if not arms.isdisjoint(one.arms)]

@@ -182,9 +182,9 @@ class Contrast:
 ArmPair = tuple[Arm, Arm]  # an arm, and the arm that it is compared with
 
 Part = Literal["environment", "server", "link", "route"]
-PARTS: tuple[Part, ...] = ("environment", "server", "link", "route")
-VERSIONS = PARTS[:2]
+VERSIONS: tuple[Part, ...] = ("environment", "server")
 """The parts of an arm whose versions a run compares with the first one. Arms without a name for one are left out."""
+PARTS: tuple[Part, ...] = (*VERSIONS, "link", "route")
 
 
 def pairs_by(part: Part, arms: Iterable[Arm]) -> list[ArmPair]:

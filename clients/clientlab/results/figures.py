@@ -79,7 +79,8 @@ class Figure:
     compared: bool = False  # `clientlab compare` always shows it
     claimable: bool = True  # a claim may compare it
     total: bool = False  # it grows with the number of requests
-    needs: Literal["cold", "elapsed", "delay", "first_byte", "stream"] | None = None  # workload's field for it
+    # The field of the workload that records it:
+    needs: Literal["cold", "elapsed", "delay", "first_byte", "stream"] | None = None
     of_failed: bool = False  # failed trials that sent all their requests count too, and rounds are averaged
     scheduled: bool = False  # the schedule of an open load decides it, so arms cannot be compared by it there
     before_send: bool = False  # it ends when a request is sent, so it never holds the wait for a connection

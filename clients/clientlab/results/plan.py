@@ -24,14 +24,14 @@ AxisValue = bool | int | float | str
 Names = list[str]
 Texts = dict[str, str]
 
-_MOST_ARMS = 1_000  # a report compares every two arms of a group; the largest bundled experiment has 344
+_MOST_ARMS = 1_000  # of one run; a report compares every two arms of a group; the largest bundled experiment has 344
 VERSION_NAME = r"^[A-Za-z0-9][\w.-]{0,31}$"  # what the names of environments and of the user's own servers look like
 VersionName = Annotated[str, Field(pattern=VERSION_NAME)]
-OWN_UPSTREAM = "own"  # that of all arms on the user's named servers: arms with one upstream are compared
+OWN_UPSTREAM = "own"  # the upstream of all arms on the user's named servers: arms with one upstream are compared
 FIRST_RATE = 100.0  # requests per second; a search tries about this rate first
 _CONDITION = re.compile(r"(\w+)\s*<\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)")
 
-_USABLE = {
+_CONDITION_FIGURES = {
     name: figure
     for figure in FIGURES
     if figure.less_is_better and not figure.scheduled and not figure.total and not figure.needs
@@ -167,9 +167,9 @@ class Conditions(Written):
             if match is None:
                 raise ValueError(f"{part!r}: write a figure and what it must stay below, as 'p99<250ms,errors<0.1%'")
             name, number, unit = match.groups()
-            figure = _USABLE.get(name)
+            figure = _CONDITION_FIGURES.get(name)
             if figure is None:
-                known = ", ".join(dict.fromkeys(one.key for one in _USABLE.values()))
+                known = ", ".join(dict.fromkeys(one.key for one in _CONDITION_FIGURES.values()))
                 raise ValueError(f"{name!r} is not one of {known}")
             if unit not in WRITTEN[figure.unit]:
                 raise ValueError(f"{part!r}: {wanted(figure.unit, f'{name}<{number}')}")

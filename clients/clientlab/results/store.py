@@ -174,8 +174,10 @@ def is_held(folder: Path) -> bool:
     try:
         with (folder / HOLD_FILE).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:  # without the file, no process on this machine ever did
-        return isinstance(error, BlockingIOError)
+    except BlockingIOError:
+        return True
+    except (FileNotFoundError, PermissionError):  # no process on this machine ever did
+        return False
     return False
 
 
@@ -204,6 +206,7 @@ def read_run(path: Path) -> Run:
     except ValidationError as error:
         raise LabError(f"{path}: {first_problem(error)}; the file was changed or damaged") from error
     known = {trial.planned.order for trial in run.every_trial}
+    arms = {(arm.name, arm.workload) for arm in run.experiment.arms}
     *lines, _incomplete = saved.split(b"\n")
     for number, line in enumerate(lines, 1):
         try:
@@ -211,6 +214,9 @@ def read_run(path: Path) -> Run:
         except ValidationError as error:
             problem = f"line {number}: {first_problem(error)}"
             raise LabError(f"{journal}: {problem}; the file was changed or damaged") from error
+        if (trial.planned.arm, trial.planned.workload) not in arms:
+            message = f"names arm {shorten(repr(trial.planned.arm))}, which the experiment does not have"
+            raise LabError(f"{journal}: line {number}: {message}; the file was changed or damaged")
         if trial.planned.order not in known:
             run = run.with_trial(trial)
     return run

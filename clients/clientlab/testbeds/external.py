@@ -152,7 +152,7 @@ class ExternalServers(UserDict[str, ExternalTarget]):
     def serve(self, upstream: str) -> None:
         self[upstream].serve()
 
-    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002 - there is only one
+    def address(self, upstream: str, route: str) -> PeerAddress:  # noqa: ARG002 - a server of the user has one route
         return self[upstream].address
 
     def targets(self) -> list[tuple[str, int]]:

@@ -71,6 +71,7 @@ class LinkProcess:
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
         if not (line := self._read_line()):
+            child_processes.stop(self._process, 0)  # so that it is started again for the next trial
             raise ServerLost(f"{self._name} does not answer (log: {self._log})")
         counted = json.loads(line)
         return found.model_copy(update={name: counted[name] for name in OF_LINK})

@@ -254,10 +254,10 @@ def place(cores: Sequence[Sequence[int]], *, proxied: bool) -> Placement:
     systems serve interrupts. A proxy gets half of the servers' cores, rounded down. With two cores in all, it shares
     one with the upstream.
     """
-    servers = len(cores) - len(cores) // 2
-    of_proxy = servers // 2 if proxied else 0
-    upstream, proxy = cores[: servers - of_proxy], cores[servers - of_proxy : servers]
-    parts = {"client": cores[servers:], "upstream": upstream, "proxy": proxy or (upstream if proxied else [])}
+    for_servers = len(cores) - len(cores) // 2
+    for_upstream = for_servers - (for_servers // 2 if proxied else 0)
+    upstream, proxy = cores[:for_upstream], cores[for_upstream:for_servers]
+    parts = {"client": cores[for_servers:], "upstream": upstream, "proxy": proxy or (upstream if proxied else [])}
     return Placement(**{name: sorted(cpu for core in part for cpu in core) for name, part in parts.items()})
 
 

@@ -19,7 +19,7 @@ TOOL_FILE = "tool.json"  # the `ToolNote` of an external tool
 
 @dataclass(frozen=True)
 class PeerAddress:
-    """Where the upstream listens."""
+    """How clients reach the upstream."""
 
     url: str  # scheme, host and port
     refusing: tuple[str, ...] = ()  # IP addresses of its host that refuse, often ::1 of localhost
@@ -37,7 +37,7 @@ class TrialContext:
 
     strategy: Strategy
     workload: Workload
-    address: PeerAddress  # whose connections are counted
+    address: PeerAddress  # where requests go, and whose connections are counted
     folder: str  # where the sample log is written
     whole: TrialContext | None = None  # that of the trial, for a shard that shares the sample log with others
     slices: int = 1  # parts of the measured time, between which the processes wait

@@ -57,11 +57,10 @@ _COUNT = struct.Struct("<Q")
 
 EVENTS_SUFFIX = ".events"  # file name extension of each process's own log of events
 EVENT_SIZE = 48
-EVENT_FIELDS = (  # as RECORD_FIELDS
+EVENT_FIELDS = (  # laid out like RECORD_FIELDS
     ("request", "<i8"),  # its number in the sample log
     ("at", "<f8"),  # seconds of the machine's monotonic clock
-    # Unparsed, as the lab's upstream wrote it into the event (mockupstream.streams); empty without a mark:
-    ("mark", "S30"),  # number (6 digits), nanoseconds of the write (18), microseconds late (6)
+    ("mark", "S30"),  # as mockupstream.streams wrote it into the event; empty if it has none
     ("done", "u2"),
 )
 write_event = struct.Struct("<qd30sH").pack_into

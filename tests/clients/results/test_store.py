@@ -74,6 +74,7 @@ def test_a_journal_adds_no_trial_twice_and_no_line_that_was_cut_short(store, jou
     [
         (b"{}\n", "line 2: planned: Field required"),
         (b"nonsense\n", "line 2: Invalid JSON: "),
+        (f"{a_trial('ghost', order=1).model_dump_json()}\n".encode(), "line 2: names arm 'ghost'"),
     ],
 )
 def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(line, message, store, journal):
