@@ -11,11 +11,9 @@ import pytest
 from clientlab import plugins, strategies
 from clientlab.cli import run_command_line
 from clientlab.cli.catalogue import client_rows, executor_rows, strategy_rows
-from clientlab.conformance.server import counting_server
 from clientlab.errors import PluginError
 from clientlab.results.surroundings import distributions_of
 from clientlab.strategies import check_settings, client_spec, executor_spec, find
-from clientlab.trial.process_handle import TrialFailed
 from clientlab.workload.workload import Workload
 from clients.measured import measure
 
@@ -28,14 +26,6 @@ MINE = """
 
         In many words.'''
         policy = "per thread"
-
-        def __init__(self, budget, opened, *, fails: bool = False):
-            super().__init__(budget, opened)
-            self.fails = fails
-
-        def open(self):
-            if self.fails:
-                raise RuntimeError("not today")
 
     class Awaiting(AiohttpSession):
         pass
@@ -105,12 +95,6 @@ FUNCTIONS = """
 
 
 @pytest.fixture
-def server():
-    with counting_server() as running:
-        yield running
-
-
-@pytest.fixture
 def mine(tmp_path, monkeypatch):
     """A user's file in the working folder, whose path holds an @."""
     folder = tmp_path / "a@b"
@@ -168,7 +152,6 @@ def test_an_executor_describes_itself(mine):
 @pytest.mark.parametrize(
     "name",
     [
-        "mine.py:Blocking?fails=false",
         "mine.py:Awaiting@mine.py:Executor",
         "functions.py:fetch@threads",
         "functions.py:afetch@workers",
@@ -185,20 +168,13 @@ def test_a_users_strategy_is_measured(name, server):
     assert {seen.target for seen in server.seen} == {f"/item/{k}" for k in range(7)}
 
 
-@pytest.mark.real
-@pytest.mark.usefixtures("mine")
-def test_a_users_strategy_that_raises_is_a_failed_trial(server):
-    with pytest.raises(TrialFailed, match=r"RuntimeError: not today \(.*mine.py:17\)"):
-        measure("mine.py:Blocking?fails=true", Workload(requests=3), server.url)
-
-
 @pytest.mark.parametrize(
     ("name", "names"),
     [
         ("mine.py:Nobody", "Nobody"),
         ("other.py:Client", "other.py"),
-        ("mine.py:NoSend", "line 41.*send"),
-        ("aiohttp@mine.py:NoSend", "line 41.*run"),
+        ("mine.py:NoSend", "line 33.*send"),
+        ("aiohttp@mine.py:NoSend", "line 33.*run"),
         ("mine.py:StrangePolicy", "policy is 'sometimes'"),
         ("mine.py:NoArguments", "budget and opened"),
         ("mine.py:Executor", "aiohttp@mine.py:Executor"),
@@ -282,9 +258,10 @@ def test_a_packages_strategy_is_measured(server):
     [("two", 2, "timeout"), ("nothing", 2, "nothing"), ("raises", 2, "ValueError: late"), ("idle", 3, "idle")],
 )
 @pytest.mark.usefixtures("mine")
-def test_a_function_that_does_not_do_its_work_is_refused(name, code, message, capsys):
+def test_a_function_that_does_not_do_its_work_is_refused(name, code, message, server, capsys):
     """The trial of `idle` fails, because the upstream gets no request; otherwise it would be the fastest of all."""
-    assert run_command_line(["run", "-t", f"functions.py:{name}", "-n", "8", "--rounds", "1"]) == code
+    words = [] if name == "idle" else ["--url", server.url]
+    assert run_command_line(["run", "-t", f"functions.py:{name}", "-n", "8", "--rounds", "1", *words]) == code
     assert message in capsys.readouterr().err
 
 

@@ -30,31 +30,20 @@ def numbers(texts: list[str]) -> list[int]:
     return [int(text[1:7]) for text in texts]
 
 
-def test_the_sdk_of_openai_reads_chat_completions(upstream: Server) -> None:
-    sdk = openai.OpenAI(api_key="none", base_url=f"http://127.0.0.1:{upstream.port}/v1", max_retries=0)
-    with sdk.chat.completions.create(model="m", messages=PROMPT, stream=True, extra_headers=SETTINGS) as stream:
-        chunks = list(stream)
-    texts = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
-    assert numbers([text for text in texts if text]) == [0, 1, 2]
-    assert chunks[-2].choices[0].finish_reason == "stop"
-    assert chunks[-1].usage.completion_tokens == 3
-
-
-def test_the_sdk_of_openai_reads_responses(upstream: Server) -> None:
-    sdk = openai.OpenAI(api_key="none", base_url=f"http://127.0.0.1:{upstream.port}/v1", max_retries=0)
-    with sdk.responses.create(model="m", input="Hello", stream=True, extra_headers=SETTINGS) as stream:
-        events = list(stream)
+def test_sdks_read_the_texts_the_end_and_the_usage_of_a_stream_with_pings(upstream: Server) -> None:
+    url, options = f"http://127.0.0.1:{upstream.port}", {"api_key": "none", "max_retries": 0}
+    call = {"model": "m", "stream": True, "extra_headers": SETTINGS}
+    with openai.OpenAI(base_url=f"{url}/v1", **options) as sdk:
+        *chunks, end, usage = sdk.chat.completions.create(messages=PROMPT, **call)
+        events = list(sdk.responses.create(input="Hello", **call))
+    assert numbers([text for chunk in chunks if (text := chunk.choices[0].delta.content)]) == [0, 1, 2]
+    assert (end.choices[0].finish_reason, usage.usage.completion_tokens) == ("stop", 3)
     assert numbers([event.delta for event in events if event.type == "response.output_text.delta"]) == [0, 1, 2]
     assert [event.sequence_number for event in events] == list(range(len(events)))
     assert (events[0].type, events[-1].type) == ("response.created", "response.completed")
     assert events[-1].response.usage.output_tokens == 3
-
-
-def test_the_sdk_of_anthropic_reads_messages(upstream: Server) -> None:
-    sdk = anthropic.Anthropic(api_key="none", base_url=f"http://127.0.0.1:{upstream.port}", max_retries=0)
-    call = {"model": "m", "max_tokens": 9, "messages": PROMPT, "extra_headers": SETTINGS}
-    with sdk.messages.create(stream=True, **call) as stream:
-        events = list(stream)
+    with anthropic.Anthropic(base_url=url, **options) as sdk:
+        events = list(sdk.messages.create(max_tokens=9, messages=PROMPT, **call))
     assert numbers([event.delta.text for event in events if event.type == "content_block_delta"]) == [0, 1, 2]
     assert (events[0].type, events[-1].type) == ("message_start", "message_stop")
     assert next(event for event in events if event.type == "message_delta").usage.output_tokens == 3

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pytest
 
 from clientlab.cli import run_command_line
-from clientlab.conformance.server import counting_server
 from clientlab.results.store import Store
 
 
@@ -36,12 +35,6 @@ def clientlab(capsys, monkeypatch, tmp_path):
     yield call
     for number, handler in zip(ending, before, strict=True):
         signal.signal(number, handler)
-
-
-@pytest.fixture
-def server():
-    with counting_server() as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Strategies of a user's file: two that work correctly, and others that break one thing each."""
+"""Strategies of a user's file: two that work correctly, and others that break a thing or two each."""
 
 from __future__ import annotations
 
@@ -25,34 +25,12 @@ class SoundH2(HttpxClientH2):
 
 
 class SendsTwice(Urllib3Pool):
-    """Sends each request twice."""
+    """Sends each request twice, with only the library's own headers."""
 
     def send(self, request):
-        super().send(request)
-        return super().send(request)
-
-
-class LosesHeaders(Urllib3Pool):
-    """Sends only the library's own headers."""
-
-    def send(self, request):
-        return super().send(Request(request.method, request.url, {}, request.body))
-
-
-class Decompresses(Urllib3Pool):
-    """Asks for compressed answers."""
-
-    def send(self, request):
-        headers = {**request.headers, "accept-encoding": "gzip"}
-        return super().send(Request(request.method, request.url, headers, request.body))
-
-
-class ChangesBody(Urllib3Pool):
-    """Sends a shorter body."""
-
-    def send(self, request):
-        body = None if request.body is None else request.body[:-9] + b'"}'
-        return super().send(Request(request.method, request.url, request.headers, body))
+        bare = Request(request.method, request.url, {}, request.body)
+        super().send(bare)
+        return super().send(bare)
 
 
 class HoldsEvents(Urllib3Pool):
@@ -66,22 +44,15 @@ class HoldsEvents(Urllib3Pool):
         return status
 
 
-class ReadsPart(Urllib3Pool):
-    """Returns JSON that the server did not send."""
-
-    def send(self, request):
-        status, body = super().send(request)
-        return status, b'{"ok": true}' if status == 200 else body
-
-
 class KeepsNothing(HttpClient):
-    """Opens a connection per call, although its policy is to keep them."""
+    """Opens a connection per call, although its policy is to keep them, and sends a shorter body."""
 
     policy = "per thread"
 
     def send(self, request):
+        body = None if request.body is None else request.body[:-9] + b'"}'
         try:
-            return super().send(request)
+            return super().send(Request(request.method, request.url, request.headers, body))
         finally:
             self._mine.connection.close()
 
@@ -99,11 +70,15 @@ class CountsTwice(Urllib3Pool):
 
 
 class OneAtATime(Urllib3Pool):
-    """Makes requests wait for a pool of one connection."""
+    """Makes requests wait for a pool of one connection, and returns JSON that the server did not send."""
 
     def open(self):
         super().open()
         self._manager.connection_pool_kw["maxsize"] = 1
+
+    def send(self, request):
+        status, body = super().send(request)
+        return status, b'{"ok": true}' if body else body
 
 
 class Swallows(Urllib3Pool):

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from clientlab import strategies
+from clientlab import plugins
 from clientlab.conformance.server import counting_server, ok
 from clientlab.running.execute import execute
 from clientlab.running.trial_runner import TrialRunner
@@ -88,19 +88,27 @@ def test_a_latency_that_holds_the_wait_for_a_connection_has_no_overhead(strategy
     assert trial.verdict.in_flight.client > (3.5 if strategy == "aiohttp@gather" else 1)
 
 
-def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store, carry_out, monkeypatch):
+BREAKS = """
+from clientlab.clients.http_client import HttpClient
+class Breaks(HttpClient):
+    def open(self): raise RuntimeError("not today")
+"""
+
+
+def test_a_strategy_whose_process_fails_is_a_failed_trial_with_the_reason(store, carry_out, tmp_path):
     """What the process wrote is kept beside the run file. Files of a lab that was killed in a trial are removed."""
-    # Only the lab's own process knows this client.
-    monkeypatch.setitem(strategies.CLIENTS, "no-such-client", strategies.CLIENTS["urllib3"])
-    monkeypatch.setitem(strategies.STRATEGIES, "broken", strategies.Strategy("broken", "no-such-client", "serial"))
+    (tmp_path / "mine.py").write_text(BREAKS)
+    name = f"{tmp_path / 'mine.py'}:Breaks"
+    plugins.admit([name])
     for order in range(2):
         (store.folder / NAME / f"trial-{order:04d}").mkdir()
         (store.folder / NAME / f"trial-{order:04d}" / "1.process").touch()
     with counting_server() as server:
-        run = carry_out(server, planned("broken", "urllib3"))
-    broken, sound = sorted(run.trials, key=lambda trial: trial.planned.strategy)
+        run = carry_out(server, planned(name, "urllib3"))
+    broken, sound = sorted(run.trials, key=lambda trial: trial.planned.strategy)  # by the slash of the path
     assert (broken.status, sound.status) == ("failed", "done")
-    assert broken.reason.startswith("KeyError: 'no-such-client' (")
+    assert broken.reason.startswith("RuntimeError: not today (")
+    assert broken.reason.endswith("mine.py:4)")
     log = store.folder / NAME / f"trial-{broken.planned.order:04d}" / "trial.log"
     assert "Traceback" in log.read_text()
     assert [path.name for path in log.parent.iterdir()] == ["trial.log"]
@@ -165,13 +173,3 @@ def test_a_trial_ends_as_failed_if_requests_fail_and_no_health_check_is_answered
     assert (trial.status, trial.partial, set(trial.figures.errors)) == ("failed", True, {"timeout-read"})
     assert "aiohttp by direct does not answer" in trial.reason
     assert len(server.seen) < 300
-
-
-def test_a_trial_without_any_success_has_failed_and_counts_its_errors(carry_out):
-    with counting_server(lambda _: ok(status="503 Service Unavailable")) as server:
-        run = carry_out(server, planned("urllib3"))
-    (trial,) = run.trials
-    assert (run.status, next(caution.kind for caution in run.cautions)) == ("incomplete", "failed-trials")
-    assert (trial.status, trial.figures.requests, trial.figures.errors) == ("failed", 12, {"status-5xx": 12})
-    assert "status 503" in trial.reason
-    assert (trial.figures.latency_seconds, trial.figures.requests_per_second) == (None, 0)

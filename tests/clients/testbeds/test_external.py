@@ -18,13 +18,6 @@ from tls_servers import Authority
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture
-def server():
-    """A server that answers at once."""
-    with counting_server() as running:
-        yield running
-
-
 @pytest.mark.parametrize(
     ("rest", "path"), [("", "/"), ("?x=1", "/?x=1"), ("/a?x=1&y={k}", "/a?x=1&y={k}"), ("/a#part", "/a")]
 )

@@ -29,12 +29,6 @@ pytestmark = pytest.mark.real
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
 
 
-@pytest.fixture
-def server():
-    with counting_server() as running:
-        yield running
-
-
 @pytest.mark.parametrize(("client", "foreign"), [("aiohttp", "requests"), ("requests", "aiohttp")])
 def test_a_trial_imports_only_its_own_library(client, foreign):
     code = (
@@ -190,9 +184,9 @@ def drip():
 @pytest.mark.parametrize(
     ("answer", "workload", "limits", "reason"),
     [
-        (ok, {"requests": 1_000_000}, {"deadline": 1.0}, "deadline"),
+        (ok, {"requests": 1_000_000}, {"deadline": 0.6}, "deadline"),
         (lambda: Stall(b""), {"timeout": 5.0}, {"patience": -4}, "stalled"),
-        (drip, {"timeout": 1.0, "request_limit": 1.5}, {}, r"1\.5 s"),
+        (drip, {"timeout": 0.5, "request_limit": 0.7}, {}, r"0\.7 s"),
         (lambda: chain([HEAD + b"\r\n"], repeat(bytes(1 << 20))), {"memory_limit": 200 << 20}, {}, "200 MiB"),
     ],
     ids=["deadline", "silence", "byte by byte", "endless"],

@@ -42,13 +42,13 @@ def measured_targets(server) -> list[str]:
 
 @pytest.mark.real
 def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the_server(tmp_path):
-    """Requests, errors, connections and bytes are exact; each shard's own figures are kept, and add up."""
+    """Requests, errors, connections, bytes and quantiles are exact; each shard's own figures are kept, and add up."""
     with counting_server(lambda seen: ok(b"x" * 10, "404 Not Found" if seen.target == "/7" else "200 OK")) as server:
-        trial = trial_of(server, tmp_path, workload_of())
+        trial = trial_of(server, tmp_path, workload_of(warmup=3), keep_samples=True)
     shards = trial.shards
     assert (trial.status, trial.figures.requests, trial.figures.bytes_received) == ("done", 50, 500)
     assert trial.figures.errors == {"status-4xx": 1}
-    assert measured_targets(server) == sorted(f"/{k}" for k in range(50))
+    assert sorted(seen.target for seen in server.seen[-50:]) == sorted(f"/{k}" for k in range(50))
     assert [(shard.figures.requests, shard.concurrency) for shard in shards] == [(17, 2), (17, 2), (16, 2)]
     assert trial.measured.cpu_seconds == pytest.approx(sum(shard.measured.cpu_seconds for shard in shards))
     assert trial.measured.connections_opened == sum(shard.measured.connections_opened for shard in shards)
@@ -60,22 +60,15 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     assert 0.5 * 49 / trial.figures.wall_seconds < trial.figures.requests_per_second <= 1.01 * 49 / min(ends)
     assert sum(row.requests for row in trial.figures.over_time) == 50
     assert sum(row.errors for row in trial.figures.over_time) == 1
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.real
-def test_percentiles_are_those_of_all_samples(tmp_path):
-    workload = workload_of(requests=200, warmup=3)
-    with counting_server(lambda _: ok(b"")) as server:
-        trial = trial_of(server, tmp_path, workload, "aiohttp@async-processes", keep_samples=True)
-    samples = np.load(tmp_path / "samples" / "trial-0000.npz")
-    assert sorted(samples["number"]) == list(range(200))
-    assert trial.figures.latency_seconds == compute_quantiles(samples["seconds"])
-    assert trial.servers.upstream.requests == 200  # from behind the last shard's warm-up to behind the last one's end
-    for place, shard in enumerate(trial.shards):
-        assert shard.figures.latency_seconds == compute_quantiles(samples["seconds"][samples["number"] % 3 == place])
+    assert trial.servers.upstream.requests == 50  # from behind the last warm-up to behind the last shard's end
     noise = trial.measured.disturbance
     assert noise is None or noise.others_cpu_seconds is not None
+    assert [path.name for path in tmp_path.iterdir()] == ["samples"]
+    samples = np.load(tmp_path / "samples" / "trial-0000.npz")
+    seconds, number, good = samples["seconds"], samples["number"], samples["status"] == 200
+    assert sorted(number) == list(range(50))
+    for part, of in ((trial, number >= 0), *((shard, number % 3 == place) for place, shard in enumerate(shards))):
+        assert part.figures.latency_seconds == compute_quantiles(seconds[of & good], seconds[of & ~good])
 
 
 @pytest.mark.real

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from urllib.parse import urlsplit
+
 import numpy as np
 import pytest
 
+from clientlab.strategies import client_spec, find
+from clientlab.trial.context import PeerAddress, TrialContext
+from clientlab.trial.recorder import CallerFactory
 from clientlab.trial.sample_log import EventLog, write_event
-from clientlab.trial.samples import RECORD, Samples
-from clientlab.trial.stream_times import pool_streams, read_streams
+from clientlab.trial.samples import RECORD, Samples, read_measured
+from clientlab.trial.stream_times import StreamTimes, pool_streams, read_streams
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload
 from clients.measured import measure
@@ -15,75 +21,94 @@ from running import gunicorn
 
 
 @pytest.fixture(scope="module")
-def upstream():
+def url():
     with gunicorn("aiohttp", workers="1") as server:
-        yield server
+        yield f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture
+def receive(url, tmp_path):
+    """Send requests one after the other in this process, and return what was recorded of those after the warm-up."""
+
+    def receive(name: str, workload: Workload) -> tuple[Samples, StreamTimes]:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        factory = CallerFactory(TrialContext(find(name), workload, PeerAddress(url), str(folder)))
+
+        async def send_awaited() -> None:
+            caller = await factory.aopen(1)
+            await caller.send_all(range(-1, workload.requests))
+            await caller.close()
+
+        if client_spec(find(name).client).kind == "asyncio":
+            asyncio.run(send_awaited())
+        else:
+            caller = factory.open(1)
+            caller.send_all(range(-1, workload.requests))
+            caller.close()
+        samples = read_measured(folder)
+        return samples, read_streams(folder, samples)
+
+    return receive
 
 
 def streams(form: str = "sse", **others) -> Workload:
-    return Workload(stream=form, every=Delay.parse("5ms"), events=20, **{"requests": 4, "concurrency": 2} | others)
+    paced = {"every": Delay.parse("5ms"), "events": 10} | others
+    return Workload(stream=form, requests=4, warmup=1, connections="warm", **paced)
 
 
 @pytest.mark.real
 @pytest.mark.parametrize(
-    ("strategy", "form"),
+    ("client", "form"),
     [
-        ("http.client", "jsonl"), ("requests-session@threads", "sse"), ("requests-lines", "sse"),
-        ("urllib3", "anthropic"),
-        ("pycurl", "sse"), ("aiohttp@workers", "openai-chat"), ("httpx-sse", "sse"), ("httpx-sse-async@workers", "sse"),
-        ("httpx2-sse", "openai-responses"), ("httpx2-sse-async@workers", "sse"), ("openai", "openai-chat"),
-        ("openai-async@workers", "openai-responses"), ("openai-aiohttp@workers", "openai-chat"),
-        ("anthropic@threads", "anthropic"), ("anthropic-async@workers", "anthropic"),
-        ("anthropic-aiohttp", "anthropic"),
+        ("http.client", "jsonl"), ("requests-session", "sse"), ("requests-lines", "sse"), ("urllib3", "anthropic"),
+        ("pycurl", "sse"), ("aiohttp", "openai-chat"), ("httpx-sse", "sse"), ("httpx-sse-async", "sse"),
+        ("httpx2-sse", "openai-responses"), ("httpx2-sse-async", "sse"), ("openai", "openai-chat"),
+        ("openai-async", "openai-responses"), ("openai-aiohttp", "openai-chat"), ("anthropic", "anthropic"),
+        ("anthropic-async", "anthropic"), ("anthropic-aiohttp", "anthropic"),
     ],
 )  # fmt: skip
-def test_every_event_is_recorded_once_with_the_moments_of_its_write_and_its_arrival(upstream, strategy, form):
-    found = measure(strategy, streams(form), f"http://127.0.0.1:{upstream.port}")
-    assert found.samples.errors == {}
-    times = found.streams
-    assert (times.events, times.disordered, len(times.lags), len(times.late)) == (80, 0, 80, 80)
+def test_every_event_is_recorded_once_with_the_moments_of_its_write_and_its_arrival(client, form, receive):
+    samples, times = receive(client, streams(form))
+    assert samples.errors == {}
+    assert (times.events, times.disordered, len(times.lags), len(times.late)) == (40, 0, 40, 40)
     assert (times.lags > 0).all()
     assert 0.004 < np.median(times.gaps) < 0.006
     assert times.together is not None
 
 
 @pytest.mark.real
-def test_a_stream_that_waits_for_512_bytes_has_a_lag(upstream):
+@pytest.mark.parametrize("strategy", ["openai-async@workers", "anthropic@threads"])
+def test_the_processes_of_trials_record_the_events_of_all_streams(strategy, url):
+    found = measure(strategy, streams("openai-chat" if "openai" in strategy else "anthropic", concurrency=2), url)
+    assert (found.samples.errors, found.streams.events, found.streams.disordered) == ({}, 40, 0)
+
+
+@pytest.mark.real
+def test_a_stream_that_waits_for_512_bytes_has_a_lag(receive):
     """Without chunks, `iter_lines` waits until its buffer is full."""
-    sized = streams(stream_options="sized=1")
-    late, soon = (
-        measure(strategy, sized, f"http://127.0.0.1:{upstream.port}").streams
-        for strategy in ("requests-lines", "requests-lines?chunk_size=1")
-    )
+    sized = streams(stream_options="sized=1", events=20)
+    late, soon = (receive(client, sized)[1] for client in ("requests-lines", "requests-lines?chunk_size=1"))
     assert np.median(late.lags) > 0.01 > np.median(soon.lags)
     assert late.together > 40
 
 
 @pytest.mark.real
-def test_events_of_another_server_are_counted_by_their_format(upstream):
-    def count(strategy: str, form: str) -> int:
-        headers, path = (
-            {"X-Stream": f"format={form}&events=7&every=1ms"},
-            "/stream" if form in {"sse", "jsonl"} else "/",
-        )
-        workload = streams(form, marks=False, headers=headers, path=path)
-        found = measure(strategy, workload, f"http://127.0.0.1:{upstream.port}")
-        assert found.samples.errors == {}
-        assert not len(found.streams.lags)
-        return found.streams.events
-
-    for form in ("sse", "jsonl", "openai-chat", "openai-responses", "anthropic"):
-        assert count("http.client", form) == 28
-    assert {count("httpx2-sse", form) for form in ("sse", "openai-chat", "anthropic")} == {28}
-    assert count("openai", "openai-chat") == 28
+@pytest.mark.parametrize("client", ["http.client", "httpx2-sse", "openai"])
+def test_events_of_another_server_are_counted_by_their_format(client, receive):
+    for form in client_spec(client).formats or ("sse", "jsonl", "openai-chat", "openai-responses", "anthropic"):
+        headers = {"X-Stream": f"format={form}&events=7&every=1ms"}
+        path = "/stream" if form in {"sse", "jsonl"} else "/"
+        samples, times = receive(client, streams(form, marks=False, headers=headers, path=path))
+        assert (form, samples.errors, len(times.lags), times.events) == (form, {}, 0, 28)
 
 
 @pytest.mark.real
-def test_a_response_without_events_is_an_error(upstream):
-    workload = streams(marks=False, path="/todos/1")
-    assert measure("aiohttp", workload, f"http://127.0.0.1:{upstream.port}").samples.errors == {"events-missing": 4}
-    workload = streams(stream_options="colour=red")
-    assert measure("aiohttp", workload, f"http://127.0.0.1:{upstream.port}").samples.errors == {"status-4xx": 4}
+def test_a_response_without_events_is_an_error(receive):
+    for workload, kind in (
+        (streams(marks=False, path="/todos/1"), "events-missing"), (streams(stream_options="colour=red"), "status-4xx"),
+    ):  # fmt: skip
+        assert receive("aiohttp", workload)[0].errors == {kind: 4}
 
 
 def logged(folder, marks, starts=(0.0, 0.0), started=1.0) -> Samples:
