@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-from signal_handlers import IN_A_TERMINAL, handling
-
 RERUNS = 2
 """How often a failed `real` test is retried, because machines are shared and noisy."""
 MOST_RETRIED = 10
@@ -99,10 +97,3 @@ def pytest_terminal_summary(terminalreporter, config):
     for test, failure in failures.items():
         terminalreporter.write_line(f"RETRIED {test}")
         terminalreporter.write_line("\n".join(f"    {line}" for line in failure.splitlines()[-12:]))
-
-
-@pytest.fixture
-def terminal_signals():
-    """Handle signals as in a terminal: a background job or a CI runner may start the tests with Ctrl-C ignored."""
-    with handling(IN_A_TERMINAL):
-        yield

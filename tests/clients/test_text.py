@@ -66,14 +66,13 @@ def test_a_cell_of_csv_is_never_a_formula(first):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("status", [b"503 \x1b]0;title\x07\x9b31m\xe2\x80\xaeevil", b"\x1b[2Jevil\xff"])
-def test_the_status_line_of_a_server_is_printed_without_control_characters(status, tmp_path, monkeypatch, capfd):
+def test_the_status_line_of_a_server_is_printed_without_control_characters(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    answer = b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
-    with counting_server(lambda _: answer if len(server.seen) > 1 else ok()) as server:
+    lines = b"503 \x1b]0;title\x07\x9b31m\xe2\x80\xaeevil", b"\x1b[2Jevil\xff"
+    answers = [b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n" for line in lines]
+    with counting_server(lambda _: answers[len(server.seen) % 2] if len(server.seen) > 1 else ok()) as server:
         words = [word for name in ("http.client", "requests", "aiohttp", "httpx-client") for word in ("-t", name)]
         assert run_command_line(["run", *words, "-n", "3", "--rounds", "1", "--url", server.url, "--all"]) == 3
-    run_command_line(["run", "--resume", "last", "--json"])
     out, err = capfd.readouterr()
     assert make_printable(out + err) == out + err
 

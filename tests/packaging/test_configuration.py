@@ -82,8 +82,9 @@ def test_no_pod_can_do_more_than_it_needs():
 @pytest.mark.real
 @with_kubectl
 def test_measured_pods_have_guaranteed_resources():
+    base, overlay = pod_specs("base"), pod_specs("")
     for name in ("flask", "aiohttp", "proxy", "worker"):
-        resources = pod_specs("base")[name]["containers"][0]["resources"]
+        resources = base[name]["containers"][0]["resources"]
         assert resources["requests"] == resources["limits"], name
         assert str(resources["requests"]["cpu"]).isdigit(), name
-        assert set(pod_specs("")[name]["containers"][0]["resources"]["limits"]) == {"memory"}, name
+        assert set(overlay[name]["containers"][0]["resources"]["limits"]) == {"memory"}, name

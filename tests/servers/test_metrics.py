@@ -59,7 +59,10 @@ def test_totals_include_ended_workers_and_gauges_do_not() -> None:
 
 
 def test_a_worker_that_replaces_another_goes_on_counting_in_its_page() -> None:
-    """More workers can start than there are pages, and each page is one worker of the server."""
+    """More workers can start than there are pages, and each page is one worker of the server.
+
+    Without threads, there is no limit of request slots and no sample.
+    """
     book = Book()
     assert [book.reserve(), book.reserve()] == [0, 1]
     work(book, 1)
@@ -73,14 +76,6 @@ def test_a_worker_that_replaces_another_goes_on_counting_in_its_page() -> None:
     book.close(0)
     found = samples(book, threads=4)
     assert (found["mockupstream_workers"], found["mockupstream_request_slots"], found[IN_FLIGHT]) == (1, 8, 1)
-
-
-def test_request_slots_are_the_threads_of_all_workers() -> None:
-    """Without threads, there is no limit and no sample."""
-    book = Book()
-    work(book, 0)
-    work(book, 1)
-    assert samples(book, threads=4)["mockupstream_request_slots"] == 8
     assert "mockupstream_request_slots" not in samples(book)
 
 

@@ -35,25 +35,19 @@ def add_urllib3(packages: Path, version: str) -> None:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: urllib3\nVersion: {version}\n")
 
 
-@pytest.fixture
-def old_and_new(tmp_path):
-    """Two environments that hold nothing but different versions of urllib3."""
-    for name, version in (("old", "1.98.0"), ("new", "1.99.0")):
-        add_urllib3(make(tmp_path / "environments" / name), version)
-    return [f"--env={name}={tmp_path / 'environments' / name}" for name in ("old", "new")]
-
-
-def test_a_strategy_is_compared_in_two_environments(old_and_new, clientlab, server, results, tmp_path, monkeypatch):
+def test_a_strategy_is_compared_in_two_environments(clientlab, server, results, tmp_path, monkeypatch):
     """The trials run without the lab's libraries, and the versions are in the run file.
 
     Environments contain nothing from PYTHONPATH or the current folder, which may be a clone of a library.
     """
+    for name, version in (("old", "1.98.0"), ("new", "1.99.0")):
+        add_urllib3(make(tmp_path / "environments" / name), version)
     for folder in ("urllib3", "shadow/urllib3"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "__init__.py").write_text("raise ImportError('the clone')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "shadow"))
     words = ("run", "-v", "-t", "urllib3@threads", "-n", 5, "-c", 2, "--rounds", 1, "--url", server.url)
-    said = clientlab(*words, *old_and_new)
+    said = clientlab(*words, *(f"--env={name}={tmp_path / 'environments' / name}" for name in ("old", "new")))
     assert said.code == 0, said.err
     run = results.read("last")
     names = ["urllib3@threads in old", "urllib3@threads in new"]
@@ -88,7 +82,6 @@ def test_an_environment_that_cannot_be_used_is_refused_in_one_line(folder, name,
 
 EXPERIMENT = """
 question = "Which?"
-strategies = ["http.client"]
 [workloads.w]
 requests = 3
 [arms.pinned]

@@ -38,7 +38,7 @@ def test_two_servers_are_compared_in_one_run_which_can_be_resumed(servers, clien
         "urllib3 at base": ("base", "/v1?a=b"), "urllib3 at head": ("head", "/v2"),
     }  # fmt: skip
     assert targets(servers) == [{"/v1?a=b"}, {"/v2"}]
-    results.save(run.model_copy(update={"status": "incomplete", "trials": run.trials[:4]}))
+    results.save(run.model_copy(update={"status": "incomplete", "trials": run.trials[:5]}))
     assert clientlab("run", "--resume", "last").code == 0
     assert Counter(trial.planned.server for trial in results.read("last").trials) == {"base": 3, "head": 3}
 

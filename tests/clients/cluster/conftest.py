@@ -67,16 +67,19 @@ class Cluster:
         self.scheduler = self.start("distributed.cli.dask_scheduler", words)
         eventually(lambda: "Scheduler at" in self.scheduler.said, "the scheduler listens")
 
-    def worker(self, *strategies: str) -> Program:
-        """A worker that offers strategies, or takes any without one."""
+    def workers(self, *strategies: str) -> list[Program]:
+        """Start a worker for each of these strategies; one with an empty name takes any."""
+        workers = [self._start_worker(strategy) for strategy in strategies]
+        eventually(lambda: all("Registered to" in worker.said for worker in workers), "the workers are there")
+        return workers
+
+    def _start_worker(self, strategy: str) -> Program:
         (port,) = free_ports(1)
         words = [self.address, "--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", f"127.0.0.1:{port}"]
         words += ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--local-directory", str(self.folder)]
         words += ["--preload", "clientlab.cluster.preload"]
-        words += ["--resources", ",".join(f"{name}=1" for name in strategies)] if strategies else []
-        worker = self.start("distributed.cli.dask_worker", words, port)
-        eventually(lambda: "Registered to" in worker.said, "the worker is there")
-        return worker
+        words += ["--resources", f"{strategy}=1"] if strategy else []
+        return self.start("distributed.cli.dask_worker", words, port)
 
     def run(self, *words: str) -> Program:
         """`clientlab run` on this cluster."""
@@ -107,7 +110,7 @@ def two_workers(tmp_path_factory, upstream):
     """A cluster that tests share, with two workers for any strategy."""
     with contextlib.ExitStack() as stack:
         cluster = Cluster(tmp_path_factory.mktemp("shared"), upstream.port, stack)
-        yield cluster, [cluster.worker(), cluster.worker()]
+        yield cluster, cluster.workers("", "")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def measuring(workers):
 def test_trials_are_measured_on_workers_that_offer_their_strategies(cluster):
     """The worker's page and the run file have the same figures. Other strategies are refused."""
     names = ("http.client", "urllib3@threads")
-    workers = [cluster.worker(name) for name in names]
+    workers = cluster.workers(*names)
     run = cluster.run("-t", names[0], "-t", names[1], *SMALL)
     assert run.ended() == 0, run.said
     trials = {trial.planned.arm: trial for trial in cluster.last_run().trials}
@@ -69,7 +69,7 @@ def test_a_trial_whose_worker_is_killed_is_measured_on_another_one(two_workers):
 
 
 def test_without_its_scheduler_a_run_stops_and_can_be_resumed(cluster):
-    worker = cluster.worker()
+    (worker,) = cluster.workers("")
     run = cluster.run(*SLOW)
     eventually(lambda: cluster.store.names() and cluster.last_run().trials, "the first trial is done")
     cluster.scheduler.kill()
@@ -78,7 +78,7 @@ def test_without_its_scheduler_a_run_stops_and_can_be_resumed(cluster):
     assert worker.ended() == 0
     cluster.start_scheduler()
     check_refused(cluster, "no worker", "-t", "http.client")
-    cluster.worker()
+    cluster.workers("")
     again = cluster.run("--resume", "last")
     assert again.ended() == 0, again.said
     assert [trial.status for trial in cluster.last_run().trials] == ["done", "lost", "done"]

@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from clientlab.conformance.server import Last, counting_server, ok
+from clientlab.conformance.server import Last, Stall, counting_server, ok
 from clientlab.executors.executor_interface import RequestNumbers
 from clientlab.workload.workload import Workload
 from clients.measured import measure
@@ -52,24 +52,20 @@ def test_certificates_are_verified_and_connections_counted(strategy, tmp_path):
 
 @pytest.mark.real
 def test_a_fault_affects_no_other_transfer_of_libcurl():
-    with counting_server(lambda seen: Last(ok()[:-5]) if seen.target.endswith("5") else ok()) as server:
-        measured = measure("pycurl@multi", Workload(path="/{k}", requests=40, concurrency=4, warmup=0), server.url)
-    assert measured.samples.errors == {"protocol": 4}
-    assert measured.samples.records["status"].tolist().count(200) == 36
-
-
-@pytest.mark.real
-def test_libcurls_timer_ends_a_transfer_without_a_response():
-    with counting_server(hold=1) as server:
-        measured = measure("pycurl@multi", Workload(requests=3, concurrency=3, warmup=0, timeout=0.2), server.url)
-    assert measured.samples.errors == {"timeout-read": 3}
+    """Its timer ends a transfer without a response."""
+    faults = {"/7": Stall()} | {f"/{number}": Last(ok()[:-5]) for number in (5, 15, 25, 35)}
+    workload = Workload(path="/{k}", requests=40, concurrency=4, warmup=0, timeout=1.0)
+    with counting_server(lambda seen: faults.get(seen.target, ok())) as server:
+        measured = measure("pycurl@multi", workload, server.url)
+    assert measured.samples.errors == {"protocol": 4, "timeout-read": 1}
+    assert measured.samples.records["status"].tolist().count(200) == 35
 
 
 @pytest.mark.real
 def test_the_time_limit_does_not_include_the_wait_for_a_connection():
     """A transfer begins when a connection is free, even if the workload has more requests in flight."""
-    with counting_server(hold=0.3) as server:
-        workload = Workload(requests=4, concurrency=4, warmup=0, timeout=1.1)
+    with counting_server(hold=0.2) as server:
+        workload = Workload(requests=4, concurrency=4, warmup=0, timeout=0.7)
         measured = measure("pycurl@multi?pool=1", workload, server.url)
         assert server.connections == 1
     assert measured.samples.errors == {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 import socket
 import struct
 import subprocess
@@ -16,12 +15,10 @@ from queue import Queue
 
 import pytest
 
-from clientlab.errors import ServerLost
 from clientlab.link.__main__ import main
 from clientlab.testbeds.linked import LinkProcess
 from clientlab.workload.values import Link
 from clients.link.peers import PATIENCE, answer, connect, exchange, first_exchange, read, serving
-from running import eventually
 
 pytestmark = pytest.mark.real
 
@@ -42,9 +39,9 @@ def test_a_transfer_takes_the_computed_time(bandwidth, new, kept, server, tmp_pa
     size = 1_000_000
     with LinkProcess(Link(RTT, bandwidth), [server], tmp_path) as link:
         port = link.port_of(server)
-        first = min(first_exchange(port, size) for _ in range(5))
+        first = min(first_exchange(port, size) for _ in range(3))
         with connect(port) as connection:
-            later = min([exchange(connection, size) for _ in range(7)][2:])
+            later = min([exchange(connection, size) for _ in range(4)][2:])
     for measured, computed in ((first, new), (later, kept)):
         assert computed - 0.001 < measured < 1.02 * computed + 0.005
 
@@ -120,18 +117,3 @@ def test_the_process_ends_with_its_parent(server):
             exchange(connection, 10)
             process.stdin.close()
             assert process.wait(PATIENCE) == 0
-
-
-def test_a_killed_link_is_detected_and_restarted_on_its_ports(tmp_path, server):
-    with serving(answer) as other, LinkProcess(Link(0.001), [server, other], tmp_path) as link:
-        ports = [link.port_of(server), link.port_of(other)]
-        assert len(set(ports)) == 2
-        link.check()
-        os.kill(link.pid, signal.SIGKILL)
-        with pytest.raises(ServerLost, match="SIGKILL"):
-            eventually(lambda: link.check() is not None, "the death is found")
-        link.restart()
-        assert [link.port_of(server), link.port_of(other)] == ports
-        for port in ports:
-            with connect(port) as connection:
-                assert exchange(connection, 10) >= 0.001

@@ -79,11 +79,15 @@ def test_every_upstream_answers_and_counts_requests_on_every_route(upstream, rou
 
 
 @real
-def test_the_ca_is_kept_in_a_private_folder_and_removed_with_the_proxy(tmp_path, monkeypatch):
+def test_servers_get_neither_the_settings_nor_the_folders_of_the_caller(tmp_path, monkeypatch):
+    """The CA is kept in a private folder, which is removed with the proxy."""
     caddy_path()
+    monkeypatch.setenv("MOCKUPSTREAM_DELAY", "5s")
+    monkeypatch.setenv("GUNICORN_CMD_ARGS", "--nonsense")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    with LocalTestbed(["aiohttp"], ["proxy-tls"], tmp_path / "logs", SMALL) as testbed:
+    with LocalTestbed(["aiohttp"], ["direct", "proxy-tls"], tmp_path / "logs", SMALL) as testbed:
+        assert testbed.endpoint("aiohttp", "direct").get("/", timeout=4.0)[0] == 200
         ca_file = Path(testbed.address("aiohttp", "proxy-tls").ca_file)
         assert stat.S_IMODE(ca_file.parent.stat().st_mode) == 0o700
     assert not ca_file.parent.exists()
@@ -91,24 +95,24 @@ def test_the_ca_is_kept_in_a_private_folder_and_removed_with_the_proxy(tmp_path,
 
 
 @real
-@pytest.mark.parametrize(("program", "log"), [("gunicorn", "aiohttp"), ("caddy", "proxy")])
-def test_a_server_that_has_ended_is_restarted_at_its_port(program, log, tmp_path):
+def test_a_server_that_has_ended_is_restarted_at_its_port(tmp_path):
     caddy_path()
     before = descendants()
     with LocalTestbed(["aiohttp"], ["direct", "proxy"], tmp_path, SMALL) as testbed:
         places = [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")]
-        started = [one for one in descendants() if one not in before and one.ppid() == os.getpid()]
-        (server,) = [one for one in started if program in " ".join(one.cmdline())]
-        server.kill()
-        eventually(lambda: why_lost(testbed), "the loss is noticed")
-        assert re.search(rf"SIGKILL.*{log}\.log", why_lost(testbed))
-        if program == "caddy":
-            assert testbed.trouble("aiohttp", "proxy", Workload()).startswith(f"{places[1].url}/healthz ")
-            assert testbed.trouble("aiohttp", "direct", Workload()) is None
-        testbed.serve("aiohttp")
-        assert not why_lost(testbed)
-        assert [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")] == places
-        assert [place.get("/")[0] for place in places] == [200, 200]
+        for program, log in (("gunicorn", "aiohttp"), ("caddy", "proxy")):
+            started = [one for one in descendants() if one not in before and one.ppid() == os.getpid()]
+            (server,) = [one for one in started if program in " ".join(one.cmdline())]
+            server.kill()
+            eventually(lambda: why_lost(testbed), "the loss is noticed")
+            assert re.search(rf"SIGKILL.*{log}\.log", why_lost(testbed))
+            if program == "caddy":
+                assert testbed.trouble("aiohttp", "proxy", Workload()).startswith(f"{places[1].url}/healthz ")
+                assert testbed.trouble("aiohttp", "direct", Workload()) is None
+            testbed.serve("aiohttp")
+            assert not why_lost(testbed)
+            assert [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")] == places
+            assert [place.get("/")[0] for place in places] == [200, 200]
 
 
 @real
@@ -117,14 +121,6 @@ def test_a_server_that_does_not_start_is_reported_with_its_last_words(tmp_path):
     with pytest.raises(LabError, match=r"BACKLOG.*aiohttp\.log"):
         LocalTestbed(["aiohttp"], ["direct"], tmp_path, replace(SMALL, backlog=-1)).__enter__()
     assert descendants() == before
-
-
-@real
-def test_settings_of_the_caller_do_not_reach_the_upstreams(tmp_path, monkeypatch):
-    monkeypatch.setenv("MOCKUPSTREAM_DELAY", "5s")
-    monkeypatch.setenv("GUNICORN_CMD_ARGS", "--nonsense")
-    with LocalTestbed(["aiohttp"], ["direct"], tmp_path, SMALL) as testbed:
-        assert testbed.endpoint("aiohttp", "direct").get("/", timeout=4.0)[0] == 200
 
 
 @real
@@ -214,11 +210,8 @@ def test_no_process_outlives_the_lab(number, code):
     caddy_path()
     if number == signal.SIGKILL and sys.platform != "linux":
         pytest.skip("only Linux has parent-death signals")
-    names = (
-        "flask",
-        "aiohttp",
-        *(f"proxy-{one}" for one in ("flask", "aiohttp", "metrics", "flask-tls", "aiohttp-tls")),
-    )
+    behind = ("flask", "aiohttp", "metrics", "flask-tls", "aiohttp-tls")
+    names = ("flask", "aiohttp", *(f"proxy-{name}" for name in behind))
     command = [sys.executable, "-m", "clientlab", "up", "-c", "4", *(f"--{name}-port=0" for name in names)]
     with handling(IN_A_TERMINAL):
         lab = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
