@@ -10,9 +10,15 @@ from textwrap import dedent
 import pytest
 
 from clientlab.results.store import Store
-from clients.current_folder import left, make
 
 PROGRAM = Path(sys.executable).with_name("clientlab")
+SHADOWS = (
+    "aiohttp", "clientlab", "ephem", "flask", "gunicorn", "mockupstream", "multidict", "numpy", "psutil", "requests",
+    "urllib3", "uvloop", "werkzeug", "yarl",
+    "argparse", "asyncio", "http", "importlib", "json", "logging", "multiprocessing", "pickle", "random", "uuid",
+)  # fmt: skip
+"""Names of packages of what is measured, of what serves, and of the lab; and of Python's own modules."""
+
 MINE = """
     import neighbour
     from clientlab.clients.http_client import HttpClient
@@ -25,23 +31,22 @@ MINE = """
 """
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with a user's client and the modules that it imports."""
-    (tmp_path / "mine.py").write_text(dedent(MINE))
-    (tmp_path / "neighbour.py").write_text("here = True\n")
-    (tmp_path / "later.py").write_text("here = True\n")
-    return tmp_path
-
-
 @pytest.mark.real
-def test_a_run_imports_only_a_users_client_from_the_current_folder(folder):
-    """The folder also contains modules with the names of libraries."""
-    marks = make(folder)
+def test_a_run_imports_only_a_users_client_from_the_current_folder(tmp_path):
+    """The folder has a client with the modules that it imports, and others, which leave a mark when they are."""
+    (tmp_path / "mine.py").write_text(dedent(MINE))
+    for name in ("neighbour", "later"):
+        (tmp_path / f"{name}.py").touch()
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    for name in SHADOWS:
+        (tmp_path / name).mkdir()
+        mark = f"import sys\nopen({str(marks / name)!r}, 'w').write(' '.join(sys.orig_argv))\n"
+        (tmp_path / name / "__init__.py").write_text(mark)
     words = "run -t mine.py:Mine -t requests@processes?start_method=spawn -c 2 -n 4 --rounds 1"
     command = [PROGRAM, *words.split()]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert left(marks) == {}
-    trials = Store(folder / "results").read("last").trials
+    assert {path.name: path.read_text() for path in marks.iterdir()} == {}
+    trials = Store(tmp_path / "results").read("last").trials
     assert {(trial.status, trial.figures.failed) for trial in trials} == {("done", 0)}

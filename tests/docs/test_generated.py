@@ -10,7 +10,7 @@ import urllib3  # noqa: F401 - binds a socket as it is imported, which a pure te
 from clientlab.results.store import read_run
 from clients.documents import a_run, a_trial
 from findings import __main__ as program
-from generate.__main__ import COLUMNS, ROOT, BlockError, find_stale_pages, refresh, run_command
+from generate.__main__ import ROOT, BlockError, find_stale_pages, refresh
 
 PAGE = """# Title
 
@@ -34,25 +34,10 @@ def test_a_block_is_replaced_and_all_else_is_kept():
     assert refresh(text) == text
 
 
-def test_output_without_markdown_is_fenced_and_has_a_fixed_width():
-    first, *lines, last = run_command("clientlab report findings/shown/demo.json.gz").splitlines()
-    assert (first, last) == ("```text", "```")
-    assert 80 < max(map(len, lines)) <= COLUMNS
-    assert not [line for line in lines if "\x1b" in line or line != line.rstrip()]
-
-
-def test_a_block_of_claims_ends_with_their_table():
-    """The tables of the arms are left out."""
-    lines = run_command("clientlab report findings/runs/keepalive.json.gz --markdown | claims").splitlines()
-    assert [line for line in lines if line.startswith("| verdict |")]
-    assert lines[-1].startswith("| ✓ supported |")
-
-
 @pytest.mark.parametrize(
     "text",
     [
         PAGE.replace("<!-- end -->\n", ""),
-        PAGE.replace("<!-- end -->\n", "") + PAGE,
         PAGE.replace("clientlab list executors", "ls"),
         PAGE.replace("executors", "everything"),
         PAGE.replace("list executors --markdown", "report findings/shown/demo.json.gz --markdown | claims"),

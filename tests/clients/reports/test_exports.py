@@ -26,17 +26,13 @@ def a_claim(name: str, verdict: str, **changes) -> ClaimResult:
     return ClaimResult(name=name, verdict=verdict, **(whole | changes))
 
 
-def rows(run) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(as_csv.render(run))))
-
-
 def test_csv_has_a_row_a_trial_with_every_figure_under_its_full_name():
     trial = a_trial(
         "urllib3", 2, 0.1 + 0.2, errors={"reset": 3, "tls": 1}, busy={"client": 0.5}, overhead_seconds=quantiles(0.25),
         servers=ServerCounters(upstream=ServerUse(cpu_seconds=0.7, requests=1000)),
     )  # fmt: skip
     failed = a_failed_trial("pycurl", 'it "broke", badly')
-    first, second = rows(a_run(trial, failed))
+    first, second = csv.DictReader(io.StringIO(as_csv.render(a_run(trial, failed))))
     for row, of in ((first, trial), (second, failed)):
         for figure in FIGURES:
             assert row[figure.name] == ("" if (value := figure.of(of)) is None else str(value)), figure.key

@@ -102,17 +102,6 @@ def closed(strategy: str, wall: float, c: int, **changes) -> list:
     return [a_trial(strategy, number, wall * (1 + number / 1000), **changes) for number in (1, 2, 3)]
 
 
-MIXED = [*closed("wide", 1.0, 32), *closed("wider", 2.0, 32), *closed("one", 30.0, 1), *closed("two", 60.0, 1)]
-
-
-def test_the_table_keeps_arms_of_equal_concurrency_together():
-    found = columns(a_run(*MIXED, *closed("three", 10.0, 4)))
-    assert found["strategy"] == ["wide", "wider", "three", "one", "two"]
-    assert found["c"] == ["32", "32", "4", "1", "1"]
-    assert found["x fastest of c (95 %)"] == ["1", "2.00 (2.00 to 2.00)", "–", "1", "2.00 (2.00 to 2.00)"]
-    assert "x fastest (95 %)" in columns(a_run(*closed("wide", 1.0, 32), *closed("wider", 2.0, 32)))
-
-
 SHORT = [*closed("httpx", 5.0, 300, requests=75), *closed("requests", 1.0, 300), *closed("urllib3", 1.1, 300)]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from clientlab.workload.values import Delay, Link, Statuses, parse_bandwidth, parse_rtt
+from clientlab.workload.values import Delay, Statuses, parse_bandwidth, parse_rtt
 from clients.workload_documents import workload_of_document
 
 MANY = 20_000
@@ -79,11 +79,6 @@ def test_a_link_out_of_range_or_in_another_unit_is_refused(parse, text):
     """35 without a unit is 35 seconds. Bytes per second (``20mbps`` to tc) are not mistaken for bits."""
     with pytest.raises(ValueError, match="write "):
         parse(text)
-
-
-def test_a_link_is_shown_with_its_time_and_its_bandwidth():
-    links = Link(0.0), Link(0.035), Link(0.035, 2e7)
-    assert [str(link) for link in links] == ["0 ms", "35 ms", "35 ms, 20 Mbit/s"]
 
 
 @pytest.mark.parametrize("text", ["2xx,404", "200-299, 404", "2XX,404-404", "200-250,240-299,404"])
