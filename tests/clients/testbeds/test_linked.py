@@ -8,7 +8,7 @@ import pytest
 from clientlab.conformance.server import counting_server
 from clientlab.errors import FieldError, ServerLost
 from clientlab.running.trial_runner import TrialRunner
-from clientlab.testbeds.external import ExternalServers, ExternalTarget
+from clientlab.testbeds.external import ExternalTarget
 from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import WorkerCounts
