@@ -58,8 +58,9 @@ def _choices() -> Iterator[board.QueryVariable]:
 
 
 def _when(expression: str, mark: str = "") -> str:
-    """Return the expression with a label ``when``: the start of the run, as short as 261121-141732."""
-    return f'label_replace({expression}, "when", "$1{mark}", "run", "..(......-......).*")'
+    """Return the expression with a label ``when``: the start of the run, as short as 261121-141732, or its own name."""
+    named = f'label_replace({expression}, "when", "$1{mark}", "run", "(.+)")'
+    return f'label_replace({named}, "when", "$1{mark}", "run", "..([0-9]{{6}}-[0-9]{{6}}).*")'
 
 
 def _surroundings() -> tables.Panel:

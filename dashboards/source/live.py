@@ -83,7 +83,7 @@ def _now() -> Iterator[Panel]:
     arm = panels.number("What is measured now?", "The arm of the latest trial.", latest)
     yield arm.text_mode(looks.BigValueTextMode.NAME)
     schedule = query('sum by (state) (clientlab_schedule_trials{run="$run"})', "{{state}}").instant()
-    yield panels.number("How far is the run?", "Trials that are done, failed, or left.", schedule)
+    yield panels.number("How far is the run?", "Trials that are done, failed, or left.", schedule).no_value("finished")
 
 
 def _race() -> bargauge.Panel:
@@ -91,14 +91,15 @@ def _race() -> bargauge.Panel:
     return (
         bars(
             "Who is ahead? Successful requests per second, longer is better",
-            "The median over the rounds so far. Beside each name: requests in flight (c), its 95 % confidence interval "
-            "(from three rounds on), and rounds (n).",
+            "The median over the rounds so far; a stream counts as one request. Beside each name: requests in flight "
+            "(c), its 95 % confidence interval (from three rounds on), and rounds (n).",
             "reqps",
             _requests_per_second(),
         )
         .max_viz_height(42)  # the names do not fit beside thicker bars
         .span(WHOLE)
         .height(15)
+        .no_value("no trial has ended yet")
     )
 
 
@@ -132,8 +133,9 @@ def _requests_per_second() -> str:
 def _standings() -> tables.Panel:
     panel = panels.grid(
         "What are the figures so far?",
-        "Medians of the trials that have ended, from the run file. The rank is by time, or in an open load by the p99 "
-        "from the planned start. A percentile that falls on failed requests is empty. Bottleneck: what limits it.",
+        "Medians of the trials that have ended, from the run file. Arms that differ only in the strategy are ranked "
+        "by time; streams by CPU time per event (see the row Streams); an open load by the p99 from the planned start. "
+        "A percentile that falls on failed requests is empty. Bottleneck: what limits it.",
         query(_so_far("rank"), ref="Y", now=True),
         query(_so_far("verdict", by="legend, verdict"), ref="Z", now=True),
     )
@@ -156,28 +158,34 @@ def _standings() -> tables.Panel:
     return (
         panel.transformations(panels.columns([*shown, ("verdict", "bottleneck")], "rank", joined_by="legend"))
         .override_by_name("rank", panels.looks_like("none", custom_width=60))
-        .override_by_name("strategy", panels.looks_like(custom_width=340))
+        .override_by_name("strategy", panels.looks_like(custom_width=260))
         .height(TALL + 5)
     )
 
 
 def _costs() -> Iterator[Panel]:
+    unseen = "none in this time range"
     opened, sent = _latest("clientlab_connections_opened_total"), _latest("clientlab_requests_total")
-    yield bars(
-        "How often is a connection used again?",
-        "1 minus connections opened divided by requests: 100 % is one connection for all, 0 % one for each.",
-        "percentunit",
-        f"clamp_min(1 - {opened} / ({sent} > 0), 0)",
-    ).max(1)
+    yield (
+        bars(
+            "How often is a connection used again?",
+            "1 minus connections opened divided by requests: 100 % is one connection for all, 0 % one for each.",
+            "percentunit",
+            f"clamp_min(1 - {opened} / ({sent} > 0), 0)",
+        )
+        .max(1)
+        .no_value(unseen)
+    )
     cpu, answered = _latest("clientlab_cpu_seconds_total"), _latest("clientlab_requests_total", more=', outcome="ok"')
     yield bars(
         "What does a request cost in CPU time?",
         "CPU time of the client and its child processes per successful request.",
         "s",
         f"{cpu} / ({answered} > 0)",
-    )
+    ).no_value(unseen)
     memory = _latest("clientlab_memory_bytes", over="max_over_time")
-    yield bars("How much memory did it take?", "Peak of its latest trial, all processes together.", "bytes", memory)
+    peak = bars("How much memory did it take?", "Peak of its latest trial, all processes together.", "bytes", memory)
+    yield peak.no_value(unseen)
 
 
 def _failures() -> tables.Panel:
@@ -187,14 +195,14 @@ def _failures() -> tables.Panel:
         panels.grid("What went wrong?", "Failed requests of each arm's latest trial, by kind.", query(failed, now=True))
         .transformations(panels.columns(shown, "requests", descending=True))
         .unit("short")
-        .no_value("no request failed")
+        .no_value("no failed request in this time range")
         .span(HALF)
         .height(TALL + 4)
     )
 
 
 def _arm_lines(title: str, description: str, unit: str, expression: str) -> Panel:
-    return lines(title, description, unit, query(expression)).no_value("none in this run")
+    return lines(title, description, unit, query(expression)).no_value("none in this time range")
 
 
 def _over_time() -> Iterator[Panel]:
@@ -246,24 +254,34 @@ def _open_load() -> Iterator[Panel]:
 
 
 def _streams() -> Iterator[Panel]:
-    yield bars(
-        "What does an event cost in CPU time? Shorter is better",
-        "The median over the rounds so far: CPU time of the client's processes per event.",
-        "s",
-        _so_far("cpu_seconds_per_event"),
-        order="sort",
-    ).no_value("none in this run")
-    yield bars(
-        "How long do clients hold an event back? Median lag, shorter is better",
-        "The median over the rounds so far: from the server's write of an event until the client hands it over.",
-        "s",
-        _so_far("lag_seconds", ', quantile="0.5"'),
-        order="sort",
-    ).no_value("none in this run")
+    yield (
+        bars(
+            "What does an event cost in CPU time? Shorter is better",
+            "The median over the rounds so far: CPU time of the client per event, by which streams are ranked.",
+            "s",
+            _so_far("cpu_seconds_per_event"),
+            order="sort",
+        )
+        .span(WHOLE)
+        .height(TALL)
+        .no_value("none in this run")
+    )
+    yield (
+        bars(
+            "How long do clients hold an event back? Median lag, shorter is better",
+            "The median over the rounds so far: from the server's write of an event until the client hands it over.",
+            "s",
+            _so_far("lag_seconds", ', quantile="0.5"'),
+            order="sort",
+        )
+        .span(WHOLE)
+        .height(TALL)
+        .no_value("none in this run")
+    )
     yield _arm_lines(
         "How many events a second?",
         "Events per measured second. Pauses between trials do not count.",
-        "short",
+        "eps",
         _per_measured_second("clientlab_events_total"),
     )
     yield panels.heat(
@@ -273,13 +291,19 @@ def _streams() -> Iterator[Panel]:
     )
     first, late = (_so_far(f"{name}_seconds", f', quantile="{share}"')
                    for name, share in (("first_event", "0.5"), ("write_error", "0.99")))  # fmt: skip
-    yield bars("How long until the first event?", "Median over all streams; median of the rounds so far.", "s", first)
+    yield bars(
+        "How long until the first event? Shorter is better",
+        "Median over all streams; median of the rounds so far.",
+        "s",
+        first,
+        order="sort",
+    ).no_value("none in this run")
     yield bars(
         "How late does the upstream write events (p99)?",
         "Its write error is part of gaps, and not of the lag.",
         "s",
         late,
-    )
+    ).no_value("none in this run")
 
 
 def _upstreams() -> Iterator[Panel]:

@@ -14,6 +14,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as looks
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import prometheus as prom
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode, HeatmapColorScale
 
 from clientlab.units import Unit
 
@@ -90,8 +91,16 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
 def heat(title: str, description: str, buckets: str) -> heatmap.Panel:
     """Return a heat map over time of a histogram of seconds, from a query of its buckets."""
     one = query(buckets, "{{le}}").format(prom.PromQueryFormat.HEATMAP)
-    panel = styled(heatmap.Panel(), title, description, one, unit="short")
-    return panel.calculate(calculate=False).y_axis(heatmap.YAxisConfig().unit("s"))
+    panel = styled(heatmap.Panel(), title, description, one)
+    # In this scheme, rare values are visible on dark and on light pages.
+    colours = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Cool").steps(64)
+    return (
+        panel.calculate(calculate=False)
+        .y_axis(heatmap.YAxisConfig().unit("s"))
+        .color(colours.scale(HeatmapColorScale.EXPONENTIAL).exponent(0.3))
+        .cell_gap(0)
+        .cell_values(heatmap.CellValues().unit("eps").decimals(2))
+    )
 
 
 def legend_below() -> common.VizLegendOptions:

@@ -90,7 +90,7 @@ def plan_turn(
 
 _SLICE_SECONDS, _EXTERNAL_SLICE_SECONDS = 0.1, 0.5  # shortest slice, also on servers whose response times are unknown
 _WAVES = 10  # a slice is this many times as long as a request waits, because it ends with its last request
-_USUAL_SLICES = 8  # more make hardly any difference: docs/how-it-measures.md has a table
+_USUAL_SLICES = 8  # more make hardly any difference: docs/how-it-measures.md has the gain of eight
 
 
 def count_slices(plan: Plan, arm: Arm) -> int:
