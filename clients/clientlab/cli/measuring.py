@@ -59,14 +59,15 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
             target, plan = _plan_resumed(stored, request)
             servers = Servers.of(target, _permits_public)
         with naming_file(request):
-            servers.check(plan)
+            answer = servers.check(plan)
         cluster = None
         if request.cluster is not None:
             check_portable(plan, servers.target, keep_samples=request.keep_samples)
             cluster = stack.enter_context(connect(request.cluster, plan, servers.target))
         check_limits(list(limits), plan)
         placement = servers.placement(plan)
-        _confirm_long_run(plan, estimate_seconds(plan) if stored is None else estimate_seconds_left(stored))
+        seconds = estimate_seconds(plan, answer) if stored is None else estimate_seconds_left(stored, answer)
+        _confirm_long_run(plan, seconds)
         environments = stack.enter_context(open_environments(plan))
         if stored is None:
             store.claim(name)
@@ -91,7 +92,7 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
         run = create_run(name, plan, servers.target, where) if stored is None else resume_run(stored, where)
         for line in run.resumed[-1].differences if stored else ():
             say(f"since the run began: {line}")
-        observer = stack.enter_context(ProgressLines(console))
+        observer = stack.enter_context(ProgressLines(console, answer))
         if cluster is not None:
             return execute(run, ClusterMeasurement(cluster, run), store, observer, whole=plan)
         return execute(run, runner, store, observer, whole=plan, by_turns=runner.by_turns)

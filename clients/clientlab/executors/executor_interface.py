@@ -171,15 +171,22 @@ class RequestNumbers:
     processes of a machine share. `first` and `step` divide the numbers among processes or threads. Without a count,
     `least` requests begin even after the deadline, because a pool of processes may be ready only then on a busy
     machine; `extended` becomes true. `over`: the deadline has ended the numbers.
+
+    With a deadline and `slots` in flight, `on_steady` is called twice: with the number of the request that begins when
+    the first wave has ended, and with the first number that the deadline refuses.
     """
 
-    def __init__(
-        self, count: int | None, deadline: float | None = None, first: int = 0, step: int = 1, *, least: int = 0
-    ) -> None:
+    def __init__(  # noqa: PLR0913 - with a wave's size and its callback
+        self, count: int | None, deadline: float | None = None, first: int = 0, step: int = 1, *, least: int = 0,
+        slots: int = 0, on_steady: Callable[[int], object] = bool,
+    ) -> None:  # fmt: skip
         self.count, self.deadline, self.first, self.least = count, deadline, first, least
         self.extended = self.over = False
         self._next = itertools.count(first, step).__next__
         self._enough = first + (least if count is None else count) * step
+        self._on_steady = on_steady
+        # One wave fills the slots. When as many requests have ended, a second one has begun.
+        self._steady_from = first + 2 * slots if slots else None
         self._counted: Iterator[int] | None = None
         # Without a GIL, a range's iterator may give two threads one number. `itertools.count` does not, since 3.13.
         if count is not None and "t" not in sys.abiflags:
@@ -189,11 +196,15 @@ class RequestNumbers:
         return self if self._counted is None else self._counted
 
     def __next__(self) -> int:
-        if self.deadline is not None and time.perf_counter() < self.deadline:
-            return self._next()
         number = self._next()
+        if self.deadline is not None and time.perf_counter() < self.deadline:
+            if number == self._steady_from:
+                self._on_steady(number)
+            return number
         if number >= self._enough:
-            self.over = True
+            if not self.over:
+                self.over = True
+                self._on_steady(number)
             raise StopIteration
         self.extended = True
         return number

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from clientlab import strategies, units
 from clientlab.errors import LabError
+from clientlab.judging.steadiness import find_unsteadiness
 from clientlab.results.document import Caution, Run, failed_for_good
 from clientlab.results.figures import BY_KEY, FIGURES
 from clientlab.results.surroundings import is_free_threaded
@@ -138,21 +139,27 @@ def errors(of: Scope) -> str | None:
     return f"{units.share(share)} of the requests failed{where} ({kinds}){bounds}"
 
 
+@Rule("trials were too short for a rate", "raise -d, or lower -c",
+      figures=["throughput", "time_per_request"], marks=True)  # fmt: skip
+def unsteady_rate(of: Scope) -> str | None:
+    """The rate depends on the length of the trials, so the arm is not ranked: measure longer ones."""
+    return find_unsteadiness(of.trials)
+
+
 @Rule("trials took longer than asked", "lower -c, or relieve the bottleneck; if single requests are slow, raise -d",
       marks=True)  # fmt: skip
 def overlong(of: Scope) -> str | None:
     """The load was too high for the bottleneck: do not compare the arm with arms that finished in time.
 
     A trial is overlong if it took at least twice its duration and at least 1 s longer. Open loads are exempt: they fall
-    behind their schedule. So are trials that only a few slow requests prolonged.
+    behind their schedule.
     """
     worst = max(of.trials, key=lambda trial: trial.figures.wall_seconds or 0.0, default=None)
     asked = of.run.experiment.workloads[worst.planned.workload].duration if worst else None
     if worst is None or asked is None or worst.figures.open_load is not None:
         return None
-    taken, usual = worst.figures.wall_seconds or 0.0, worst.figures.latency_seconds
-    has_long_tail = usual is not None and usual.p99 < (worst.figures.tail_seconds or 0.0) / 2
-    if taken < max(2 * asked, asked + 1) or has_long_tail:
+    taken = worst.figures.wall_seconds or 0.0
+    if taken < max(2 * asked, asked + 1):
         return None
     reason = f"bottleneck: {worst.bound}"
     if expired := worst.figures.errors.get("timeout"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from clientlab.errors import FieldError, LabError
-from clientlab.judging.ranking import fell_short, shortfall
+from clientlab.judging.ranking import shortfall
 from clientlab.results.document import Run
 from clientlab.results.figures import COMPARED, HIGHEST_RATE, Figure
 from clientlab.statistics.decisions import EQUAL
@@ -208,7 +208,7 @@ def _comparable(figure: Figure, run: Run, arm: str) -> list[Trial]:
     trials that did the same work: a fixed number of requests, none of which failed.
     """
     trials = list(run.trials_of(arm))
-    if not figure.of_failed and any(map(fell_short, trials)):
+    if not figure.of_failed and shortfall(trials):
         return []
     if figure.scheduled:
         trials = [trial for trial in trials if trial.figures.open_load is None]

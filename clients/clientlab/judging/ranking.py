@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal, NamedTuple
 
+from clientlab.judging.steadiness import find_unsteadiness
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm
@@ -96,9 +97,9 @@ def _rank_group(
     whatever the clients do. The reference of a class has no errors: an arm that fails fast is no fair standard.
     """
     medians = {name: median(map(cost_of, trials)) for name, trials in arms.items()}
-    short = {name for name, trials in arms.items() if any(map(fell_short, trials))}
+    short = {name for name, trials in arms.items() if shortfall(trials)}
     bounded = {name for name, trials in arms.items() if any(map(is_least, trials))}
-    costs = {name: _by_round(trials, cost_of) for name, trials in arms.items()}
+    costs = {name: by_round(trials, cost_of) for name, trials in arms.items()}
     classes, level = _classes(run, arms, confidence)
     alone = 1 - (1 - confidence) / max(1, len(arms) - 1)
     standings = []
@@ -131,10 +132,8 @@ def compare_by(run: Run, figure: Figure, confidence: float | None = None) -> dic
     for group, arms in finished_by_group(run).items():
         classes, level = _classes(run, arms, confidence or confidence_of(run.experiment.precision))
         for names in classes:
-            series = {name: values for name in names if (values := _by_round(arms[name], figure.of))}
-            if known := [
-                name for name in series if not figure.has_bounds(arms[name]) and not any(map(fell_short, arms[name]))
-            ]:
+            series = {name: values for name in names if (values := by_round(arms[name], figure.of))}
+            if known := [name for name in series if not figure.has_bounds(arms[name]) and not shortfall(arms[name])]:
                 compared = compare_arms(series, level, known)
                 found |= {(group, name): compared for name in series}
     return found
@@ -149,7 +148,7 @@ def _classes(run: Run, arms: Mapping[str, Sequence[Trial]], confidence: float) -
     return classes, 1 - (1 - confidence) / max(1, sum(len(names) > 1 for names in classes))
 
 
-def _by_round(trials: Sequence[Trial], value_of: Callable[[Trial], float | None]) -> dict[int, float]:
+def by_round(trials: Sequence[Trial], value_of: Callable[[Trial], float | None]) -> dict[int, float]:
     """Return the positive figures by round. Rounds with failed requests count only if the arm has no others."""
     clean = [trial for trial in trials if not trial.figures.errors]
     return {
@@ -159,9 +158,9 @@ def _by_round(trials: Sequence[Trial], value_of: Callable[[Trial], float | None]
 
 def clean_rounds(run: Run, arm: str, value_of: Callable[[Trial], float | None]) -> dict[int, float]:
     """Return an arm's positive figures by round, without trials with errors. Empty if it fell short."""
-    if any(map(fell_short, run.trials_of(arm))):
+    if shortfall(run.finished_trials_of(arm)):
         return {}
-    return _by_round([trial for trial in run.finished_trials_of(arm) if not trial.figures.errors], value_of)
+    return by_round([trial for trial in run.finished_trials_of(arm) if not trial.figures.errors], value_of)
 
 
 @dataclass(frozen=True)
@@ -314,22 +313,26 @@ def load_of(run: Run, trial: Trial) -> OfferedLoad:
         return OfferedLoad(trial.planned.concurrency if trial.highest_rate is None else None)
     workload, rate = run.experiment.workloads[trial.planned.workload], trial.figures.open_load.planned_per_second
     if workload.arrivals == "poisson" and (schedule := expected_schedule(workload)) is not None:
-        rate = schedule.count / schedule.length
+        rate = schedule.count / schedule.span
     return OfferedLoad(trial.planned.concurrency, rate, workload.stages)
 
 
-def fell_short(trial: Trial) -> bool:
-    """Return whether a closed load had fewer requests than its concurrency, so it never had that many in flight."""
-    closed = trial.figures.open_load is None and trial.highest_rate is None
-    return trial.status == "done" and closed and trial.figures.requests < trial.planned.concurrency
+def _fell_short(trial: Trial) -> bool:
+    """Return whether a number of requests was below the concurrency, so that never so many were in flight."""
+    figures = trial.figures
+    closed = figures.open_load is None and trial.highest_rate is None and not figures.windows
+    return closed and figures.requests < trial.planned.concurrency
 
 
 def shortfall(trials: Sequence[Trial]) -> str | None:
-    """Return why an arm with these trials is not ranked; None if each trial reached its concurrency."""
-    short = [trial.figures.requests for trial in trials if fell_short(trial)]
+    """Return why an arm with these trials is not ranked; None if it is."""
+    trials = [trial for trial in trials if trial.status == "done"]
+    if (unsteady := find_unsteadiness(trials)) is not None:
+        return unsteady
+    short = [trial.figures.requests for trial in trials if _fell_short(trial)]
     if not short:
         return None
-    finished = sum(trial.status == "done" for trial in trials)
+    finished = len(trials)
     rounds = "" if len(short) == finished else f" in {len(short)} of {finished} rounds"
     count = f"{min(short):,}" if min(short) == max(short) else f"{min(short):,} to {max(short):,}"
     concurrency = max(trial.planned.concurrency for trial in trials)

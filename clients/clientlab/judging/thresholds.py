@@ -13,7 +13,7 @@ from typing import Literal
 
 from clientlab.errors import FieldError
 from clientlab.judging.comparison import Change, Comparison, change_of, simultaneous
-from clientlab.judging.ranking import ArmPair, fell_short, pair_ratio, version_pairs
+from clientlab.judging.ranking import ArmPair, pair_ratio, shortfall, version_pairs
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES, Figure, find
 from clientlab.results.plan import Arm, Plan
@@ -241,9 +241,9 @@ def _judge_pair(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> Thr
     """Judge how much a figure of an arm changed since the second of the pair, in the first environment or server."""
     trials, before = (run.trials_of(arm.name) for arm in pair)
     is_counted = one.figure.of_failed
-    if not one.figure.values(before) or (not is_counted and any(map(fell_short, trials))):
+    if not one.figure.values(before) or (not is_counted and shortfall(trials)):
         trials = []  # there is nothing to compare
-    elif not is_counted and any(map(fell_short, before)):  # an arm that never was at its load is no standard
+    elif not is_counted and shortfall(before):  # an arm that never was at its load is no standard
         return ThresholdResult(one, run.run, pair[0].name, "not sure", None)
     change = change_of(one.figure, (before, trials), CONFIDENCE)
     paired = None if is_counted or change.bounded else pair_ratio(run, one.figure, pair)

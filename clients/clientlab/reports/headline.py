@@ -237,7 +237,7 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
         return found
     states = []
     for row in unsure:
-        these, those = ({trial.planned.round: cost_of(trial) for trial in one.trials} for one in (row, best))
+        these, those = (ranking.by_round(one.trials, cost_of) for one in (row, best))
         slower = [these[number] > those[number] for number in these.keys() & those.keys()]
         times, rounds = units.ratio_of(row.ratio), f"in {sum(slower)} of {len(slower)} rounds"
         so_far = f"{times} times as long, slower {rounds}"
@@ -250,7 +250,9 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
     worth = [count for count in needed.values() if count is not None]
     far = [name for name, count in needed.items() if count is None]
     if all(row.ratio is None or row.ratio.interval is None for row in unsure):
-        deciding = f"An interval takes {FEWEST_ROUNDS} rounds."
+        has_enough = all(len(row.trials) >= FEWEST_ROUNDS for row in (best, *unsure))
+        failures = " in which no request fails" if has_enough else ""
+        deciding = f"An interval takes {FEWEST_ROUNDS} rounds{failures}."
     elif worth:
         deciding = f"About {max(worth)} rounds in all would decide{f' all but {_list(far)}' if far else ''}."
     else:

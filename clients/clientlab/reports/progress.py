@@ -31,9 +31,12 @@ class ProgressLines:
     that is left after the first round.
     """
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, console: Console, answer_seconds: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         whole_line = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._console = console
+        self._answer_seconds = answer_seconds  # of a server of the user
         self._clock = clock
         self._bar = Progress(
             BarColumn(24), TextColumn("{task.completed:.0f}/{task.total:.0f}"), TimeElapsedColumn(),
@@ -57,7 +60,8 @@ class ProgressLines:
     def run_started(self, run: Run, folder: Path) -> None:
         """Print the question with the run's folder and its estimated time, and what each trial sends."""
         self._plan = plan = run.experiment
-        seconds, most = estimate_seconds_left(run), "at most" if plan.budget or plan.precision else "about"
+        seconds = estimate_seconds_left(run, self._answer_seconds)
+        most = "at most" if plan.budget or plan.precision else "about"
         takes = f" (takes {most} {units.minutes(seconds)})" if seconds >= _LONG else ""
         self._print(f"{plan.question} -> {folder}{takes}", *load_lines(plan))
 
@@ -77,7 +81,8 @@ class ProgressLines:
         self._bar.advance(self._task)
         if self._bar.disable or trial.status != "done":
             self._print(self._outcome(trial))
-        if self._bar.disable and self._plan and self._ended == len(self._plan.arms) and (left := self._time_left()):
+        is_first_round = self._plan is not None and self._ended == len(self._plan.arms) < self._planned
+        if self._bar.disable and is_first_round and (left := self._time_left()):
             self._print(f"after {self._ended} of {self._planned} trials: {left}")
 
     def round_judged(self, run: Run, rounds: int) -> None:

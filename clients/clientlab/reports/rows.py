@@ -25,7 +25,8 @@ WAITS = "*"  # marks latencies that include the wait for a free connection; a ca
 _LARGE_BODY = 1 << 20
 _MOST_COLUMNS = 8  # the most columns of a table's short form
 _THROUGHPUT, _FIRST_RESPONSE, _TIME = BY_KEY["throughput"], BY_KEY["first_response"], BY_KEY["time_per_request"]
-_FURTHER = (BY_KEY["p99"], BY_KEY["cpu"])  # figures that have ratios beside the one that ranks the arms
+_P99 = BY_KEY["p99"]
+_FURTHER = (_P99, BY_KEY["cpu"])  # figures that have ratios beside the one that ranks the arms
 
 _PARTS = {"client": "client", "link": "link", "proxy": "proxy", "upstream": "upstream", "latency": "delays"}
 """Busy shares that are always shown, with their names."""
@@ -37,8 +38,9 @@ _DECIDING = {"client-connections": "connections", "client-streams": "streams", "
 class Row(ranking.Standing):
     """An arm with its standing in its group and its figures over the rounds.
 
-    `figures`: by key; those with a ratio agree with it. `ratios`: of further figures, to the fastest arm with the same
-    `load`. `alone`: no other arm of the group has that load. `doubtful`: a caution says that its place may be wrong.
+    `figures`: by key; those with a ratio agree with it, except for p99. `ratios`: of further figures, to the fastest
+    arm with the same `load`. `alone`: no other arm of the group has that load. `doubtful`: a caution says that its
+    place may be wrong.
     """
 
     trials: Sequence[Trial]
@@ -211,7 +213,9 @@ def groups_of(run: Run) -> list[Group]:
                 and (key, one.name) in found
                 and (ratio := found[key, one.name].ratio(one.name, one.reference))
             }
-            shown = {name: value * ratio.value for name, ratio in ratios.items() if (value := best[name])}
+            # A p99 is the median of its rounds, as the p50 is, which would otherwise be above it now and then.
+            agreeing = {name: ratio for name, ratio in ratios.items() if name != _P99.key}
+            shown = {name: value * ratio.value for name, ratio in agreeing.items() if (value := best[name])}
             rows.append(Row(
                 **vars(one), trials=trials[one.name], load=load, figures=medians[one.name] | shown, ratios=ratios,
                 alone=len(arms_with) > 1 and arms_with[load] == 1,
@@ -231,6 +235,8 @@ def _figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None
     ranks_by = ranked_by(trials)
     typical = found[ranks_by.key]
     if not typical or not math.isfinite(level) or level <= 0 or ranks_by.has_bounds(trials):
+        return found
+    if ranks_by is _P99:
         return found
     if ranks_by is not _TIME:
         return found | {ranks_by.key: level}

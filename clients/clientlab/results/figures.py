@@ -253,6 +253,17 @@ def _seconds_at_rate(trial: Trial) -> float:
     return figures.succeeded / figures.requests_per_second
 
 
+def _cpu_per_request(trial: Trial) -> float | None:
+    """Return the CPU seconds of a successful request: in the steady part, if the trial has one and it is known."""
+    measured, figures = trial.measured, trial.figures
+    if measured is None or not figures.succeeded:
+        return None
+    succeeded_share = figures.succeeded / figures.requests
+    if measured.steady_requests and any(window.cycles for window in figures.windows):
+        return (measured.steady_cpu_seconds or 0.0) / (measured.steady_requests * succeeded_share)
+    return measured.cpu_seconds / figures.succeeded
+
+
 def _seconds_per_request(trial: Trial) -> float | None:
     figures = trial.figures
     return _seconds_at_rate(trial) / figures.succeeded if figures.succeeded > 0 and figures.wall_seconds else None
@@ -339,7 +350,7 @@ FIGURES: tuple[Figure, ...] = (
     # Per successful request: requests that fail fast must not make the others look cheap.
     Figure("cpu", "cpu_seconds_per_request", "CPU time per request",
            "CPU time of the client's processes per successful request",
-           "seconds", _quotient("measured.cpu_seconds", "figures.succeeded"), _LESS, column=Column("CPU/req"),
+           "seconds", _cpu_per_request, _LESS, column=Column("CPU/req"),
            metric=Metric("cpu_seconds_per_request"), cost=True, compared=True),
     Figure("cpu_wait", "cpu_wait_seconds_per_request", "wait for a CPU per request",
            "time per request in which the client's threads could run but had no CPU (Linux run delay)",

@@ -15,12 +15,12 @@ from clientlab import strategies
 from clientlab.judging import find_max
 from clientlab.judging.judgement import ClaimEvidence, undecided_arms
 from clientlab.judging.ranking import rank_arms
+from clientlab.judging.steadiness import LEAST_LONG_REQUESTS, LEAST_WAVES, typical_long_seconds
 from clientlab.results.document import RoundsEnded, Run
 from clientlab.results.plan import Arm, Plan
-from clientlab.settings import UPSTREAMS
 from clientlab.statistics.decisions import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, is_narrow, is_settled
 from clientlab.trial.result import PlannedTrial, Trial
-from clientlab.workload.load import expected_requests, expected_schedule, is_open, is_warm
+from clientlab.workload.load import count_warm_up, expected_requests, expected_schedule, is_steady
 from clientlab.workload.workload import Workload, delay_of, reseed_for_round
 
 Due = tuple[int, str]
@@ -65,11 +65,11 @@ def plan_turn(
     plan, arms = run.experiment, {arm.name: arm for arm in run.experiment.arms}
     number, first = due[0][0], arms[due[0][1]]
     turn = [first]
-    if by_turns and count_slices(plan, first) > 1:
+    if by_turns and count_slices(run, first) > 1:
         others = [arms[name] for other_number, name in due if other_number == number]
         same = (first.shared_workload, first.upstream, first.link)
         compared = [arm for arm in others if (arm.shared_workload, arm.upstream, arm.link) == same]
-        turn = [arm for arm in compared if count_slices(plan, arm) > 1]
+        turn = [arm for arm in compared if count_slices(run, arm) > 1]
         in_flight = accumulate(_count_in_flight(arm, plan.workloads[arm.workload]) for arm in turn)
         # Each trial keeps its connections open.
         turn = turn[: max(1, sum(total <= 512 for total in in_flight))]
@@ -82,32 +82,33 @@ def plan_turn(
         trial = PlannedTrial(
             **{field: getattr(arm, field) for field in PlannedTrial.model_fields if field in Arm.model_fields},
             arm=arm.name, round=number, order=run.measured + index, concurrency=_count_in_flight(arm, workload),
-            search_rate=search_rate, slices=count_slices(plan, arm) if by_turns else 1,
+            search_rate=search_rate, slices=count_slices(run, arm) if by_turns else 1,
+            least_waves=LEAST_WAVES if plan.slices is None else 0,
         )  # fmt: skip
         planned.append((trial, workload))
     return planned
 
 
-_SLICE_SECONDS, _EXTERNAL_SLICE_SECONDS = 0.1, 0.5  # shortest slice, also on servers whose response times are unknown
-_WAVES = 10  # a slice is this many times as long as a request waits, because it ends with its last request
 _USUAL_SLICES = 8  # more make hardly any difference: docs/how-it-measures.md has the gain of eight
 
 
-def count_slices(plan: Plan, arm: Arm) -> int:
-    """Return into how many slices a trial's measured time is divided.
+def count_slices(run: Run, arm: Arm) -> int:
+    """Return the most slices into which a trial's measured time is divided; its own waves may permit fewer.
 
-    A trial stays whole if it cannot pause: one with a number of requests, a schedule, shards, an external tool, or
-    connections that are opened while the clock runs.
+    A trial stays whole if it cannot pause: one with a number of requests, a schedule, shards, or connections that are
+    opened while the clock runs. A slice lasts several times as long as the long requests of the rounds before.
     """
+    plan = run.experiment
     workload = plan.workloads[arm.workload]
-    stays_whole = is_open(workload) or not is_warm(workload) or workload.shards > 1
-    if workload.duration is None or stays_whole or strategies.client_spec(strategies.find(arm.strategy).client).program:
+    if not is_steady(workload) or workload.shards > 1:
         return 1
     if plan.slices is not None:
         return plan.slices
-    shortest = _SLICE_SECONDS if arm.upstream in UPSTREAMS else _EXTERNAL_SLICE_SECONDS
-    shortest = max(shortest, _WAVES * _estimate_wait(arm, workload))
-    return max(1, min(_USUAL_SLICES, int(1e-9 + workload.duration / shortest)))
+    long = typical_long_seconds(run.finished_trials_of(arm.name))
+    if not long:
+        return _USUAL_SLICES
+    shortest = LEAST_LONG_REQUESTS * long
+    return max(1, min(_USUAL_SLICES, int((workload.duration or 0.0) / shortest)))
 
 
 DEFAULT_TIME_BUDGET = 600.0
@@ -157,23 +158,24 @@ _CONNECTION_SECONDS = 0.002  # opening a connection: with 300, threads take 1.0 
 _REQUEST_SECONDS = 0.0007  # CPU time of a request on both sides
 
 
-def estimate_seconds(plan: Plan) -> float:
+def estimate_seconds(plan: Plan, answer: float = 0.0) -> float:
     """Estimate the seconds of a whole run, or its most if a budget or a precision decides how many rounds it has.
 
+    `answer`: seconds that a request to a server of the user took; 0 for the lab's own, whose delays are planned.
     Each bundled experiment took between half and twice as long. `reports.progress` estimates again after round 1.
     """
     if plan.budget is not None:
         return _RUN_SECONDS + plan.budget
-    rounds_seconds = plan.rounds * estimate_round_seconds(plan)
+    rounds_seconds = plan.rounds * estimate_round_seconds(plan, answer)
     return _RUN_SECONDS + max(rounds_seconds, 0.0 if plan.precision is None else get_time_budget(plan))
 
 
-def estimate_seconds_left(run: Run) -> float:
+def estimate_seconds_left(run: Run, answer: float = 0.0) -> float:
     """Estimate the seconds of a run that begins or goes on. A run that goes on has its whole budget again."""
     plan = run.experiment
     if plan.budget is not None or plan.precision is not None:
-        return estimate_seconds(plan)
-    return estimate_seconds(plan) * max(0.0, 1 - len(run.trials) / max(1, plan.rounds * len(plan.arms)))
+        return estimate_seconds(plan, answer)
+    return estimate_seconds(plan, answer) * max(0.0, 1 - len(run.trials) / max(1, plan.rounds * len(plan.arms)))
 
 
 def get_time_budget(plan: Plan) -> float:
@@ -181,16 +183,17 @@ def get_time_budget(plan: Plan) -> float:
     return DEFAULT_TIME_BUDGET if plan.time_budget is None else plan.time_budget
 
 
-def estimate_round_seconds(plan: Plan) -> float:
+def estimate_round_seconds(plan: Plan, answer: float = 0.0) -> float:
     """Estimate the seconds of one round, with all trials of a search for the highest rate."""
     trials = 1 if plan.find_max is None else find_max.USUAL_TRIALS
-    return sum(trials * _estimate_trial_seconds(arm, plan.workloads[arm.workload]) for arm in plan.arms)
+    return sum(trials * _estimate_trial_seconds(arm, plan.workloads[arm.workload], answer) for arm in plan.arms)
 
 
-def _estimate_trial_seconds(arm: Arm, workload: Workload) -> float:
-    in_flight, wait = _count_in_flight(arm, workload), _estimate_wait(arm, workload)
-    warm_up = max(workload.warmup, in_flight) if is_warm(workload) else workload.warmup
-    before = _TRIAL_SECONDS + in_flight * _CONNECTION_SECONDS + ceil(warm_up / in_flight) * wait
+def _estimate_trial_seconds(arm: Arm, workload: Workload, answer: float) -> float:
+    in_flight, wait = _count_in_flight(arm, workload), answer + _estimate_wait(arm, workload)
+    warm_up = count_warm_up(workload, in_flight) or workload.warmup
+    before = _TRIAL_SECONDS + in_flight * _CONNECTION_SECONDS
+    before += max(ceil(warm_up / in_flight) * wait, warm_up * _REQUEST_SECONDS)
     if (schedule := expected_schedule(workload)) is not None:
         return before + schedule.length + wait
     if workload.requests is None:

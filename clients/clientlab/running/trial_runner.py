@@ -34,7 +34,7 @@ from clientlab.trial.result import Placement, PlannedTrial, Trial, utc_now
 from clientlab.trial.samples import read_measured
 from clientlab.trial.server_counters import ServerCounters, combine_counters
 from clientlab.trial.shards import AgreedStart, ShardReport, make_shard_report
-from clientlab.workload.load import arrivals_of, is_warm, most_late, requests_in
+from clientlab.workload.load import arrivals_of, count_warm_up, most_late, requests_in
 from clientlab.workload.values import Link
 from clientlab.workload.workload import ShardWorkload, Workload, stream_seconds, take_share
 
@@ -164,7 +164,7 @@ class TrialRunner:
             testbed.serve(target[0])
             context = TrialContext(
                 strategies.find(planned.strategy), workload, testbed.address(*target), str(own_folder),
-                slices=planned.slices, rest=_find_rest(planned.upstream),
+                slices=planned.slices, least_waves=planned.least_waves, rest=_find_rest(planned.upstream),
             )  # fmt: skip
             measurement = yield from measure_by_steps(
                 context,
@@ -215,7 +215,7 @@ def compute_deadline(workload: Workload, in_flight: int, link: Link | None = Non
     """
     if workload.deadline is not None:
         return workload.deadline
-    warm_up = max(workload.warmup, in_flight) if is_warm(workload) else workload.warmup
+    warm_up = count_warm_up(workload, in_flight) or workload.warmup
     requests = warm_up + (requests_in(workload) or 0)
     schedule = arrivals_of(workload)
     duration = (workload.duration or 0.0) if schedule is None else schedule.length + most_late(workload)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,24 +35,31 @@ class Servers:
         external = ExternalServers(target.urls, target.ca_file, permits_public) if target.urls else None
         return cls(target, external)
 
-    def check(self, plan: Plan) -> None:
-        """Raise LabError if the plan cannot be measured on them."""
+    def check(self, plan: Plan) -> float:
+        """Return how long the slowest server of the user took to answer, in seconds; 0 for the lab's own upstreams.
+
+        Raise LabError if the plan cannot be measured on them.
+        """
+        longest = 0.0
         if self.external is not None:
             for server in self.external.values() if plan.links else ():
                 server.check_link()
             workloads = {(arm.target[0], arm.group): plan.workloads[arm.workload] for arm in plan.arms}
             for (name, _), workload in workloads.items():
+                began = time.perf_counter()
                 try:
                     self.external[name].probe(workload)
                 except FieldError as error:
                     if name in self.target.servers:
                         raise error.within("servers", name) from error
                     raise
-            return
+                longest = max(longest, time.perf_counter() - began)
+            return longest
         check_upstreams({(arm.upstream, arm.route) for arm in plan.arms})
         if self.target.testbed == "compose":
             check_plain({arm.upstream for arm in plan.arms})
             check_link(os.environ, plan.links)
+        return longest
 
     def placement(self, plan: Plan) -> Placement | None:
         """Return the CPUs of each part; None if the plan pins none. Raise FieldError if they cannot be pinned."""

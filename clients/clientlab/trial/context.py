@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from clientlab.strategies import Strategy
-from clientlab.workload.load import expected_requests, is_warm
+from clientlab.workload.load import count_warm_up, expected_requests, is_warm
 from clientlab.workload.workload import ShardWorkload, Workload, take_share
 
 # Files in the trial's folder
@@ -40,7 +40,8 @@ class TrialContext:
     address: PeerAddress  # where requests go, and whose connections are counted
     folder: str  # where the sample log is written
     whole: TrialContext | None = None  # that of the trial, for a shard that shares the sample log with others
-    slices: int = 1  # parts of the measured time, between which the processes wait
+    slices: int = 1  # most parts of the measured time, between which the processes wait
+    least_waves: int = 0  # that a slice has to last; 0: there are exactly `slices`
     rest: float = math.inf  # seconds between slices after which a few requests are sent: connections may be closed
 
     @property
@@ -57,7 +58,7 @@ class TrialContext:
     @property
     def warm_up(self) -> int:
         """Number of requests that warm up the connections. Their numbers are below 0."""
-        return max(self.workload.warmup, self.concurrency) if self.warm else 0
+        return count_warm_up(self.workload, self.concurrency)
 
     @property
     def warm(self) -> bool:
@@ -80,6 +81,8 @@ class Done:
     gil: bool
     peak_rss_bytes: int
     slices: tuple[tuple[float, float], ...] = ()  # when each slice began, on that clock, and its wall seconds
+    steady_cpu_seconds: float | None = None  # as in `Outcome`
+    steady_requests: int | None = None
     import_seconds: float = 0.0  # of a cold trial: from the start of the interpreter until the libraries were imported
 
 

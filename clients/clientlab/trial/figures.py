@@ -45,11 +45,12 @@ class TrialRequests:
     """The finished requests of a trial, or of one of its shards.
 
     `sent`: the samples of the requests that were sent; in an open load, others were too late. `timed`: the records
-    whose times are the latencies.
+    whose times are the latencies. `counted`: those that percentiles are about; None means all.
     """
 
-    def __init__(self, found: Samples, workload: Workload) -> None:
+    def __init__(self, found: Samples, workload: Workload, counted: Flags | None = None) -> None:
         self.samples, self._workload, self._schedule = found, workload, arrivals_of(workload)
+        self._counted = np.ones(len(found.records), np.bool_) if counted is None else counted
         if not found.schedule_began or not len(found.records):
             self._schedule = None
         self.sent, self.timed = found, found.records
@@ -74,6 +75,18 @@ class TrialRequests:
         return None if delay is None else evaluate(delay, self.sent.numbers)
 
     @property
+    def mean_seconds(self) -> float:
+        """Mean time of the requests that percentiles are about; 0 without requests."""
+        records = self.samples.records[self._counted]
+        return float(records["seconds"].mean()) if len(records) else 0.0
+
+    @property
+    def succeeded_share(self) -> float:
+        """Share of the requests that percentiles are about which succeeded; 0 without requests."""
+        records = self.timed[self._counted]
+        return float(np.mean(records["error"] == 0)) if len(records) else 0.0
+
+    @property
     def share_in_turn(self) -> float | None:
         """Share of the requests that ended at least their own delay after the one before; None without delays.
 
@@ -91,7 +104,7 @@ class TrialRequests:
 
         Raise ValidationError for figures that no trial can have.
         """
-        records, (answered, failed) = self.samples.records, split_by_success(self.timed)
+        records, (answered, failed) = self.samples.records, split_by_success(self.timed[self._counted])
         elapsed = float(records["elapsed"][records["error"] == 0].sum(dtype="f8")) if self._workload.elapsed else None
         found: dict[str, Any] = {
             "wall_seconds": wall,
@@ -112,7 +125,8 @@ class TrialRequests:
         """Return the quantiles of the times to the first byte, which start like latencies; None if not recorded."""
         if not self._workload.first_byte:
             return None
-        good, seconds = self.timed["error"] == 0, self.timed["seconds"] - self.timed["elapsed"]
+        timed = self.timed[self._counted]
+        good, seconds = timed["error"] == 0, timed["seconds"] - timed["elapsed"]
         return compute_quantiles(seconds[good], seconds[~good])
 
     def compute_stream(self, times: StreamTimes) -> StreamFigures:
@@ -133,8 +147,11 @@ class TrialRequests:
 
     def compute_overhead(self, unavoidable: Callable[[int], float]) -> Quantiles | None:
         """Return the quantiles of the times minus the seconds that no client can save."""
-        good = self.sent.records["error"] == 0
-        overhead = self.sent.records["seconds"] - evaluate(unavoidable, self.sent.numbers)
+        # Percentiles leave out requests of a closed load only, and all of these are sent.
+        counted = self._counted if self._schedule is None else slice(None)
+        records, numbers = self.sent.records[counted], self.sent.numbers[counted]
+        good = records["error"] == 0
+        overhead = records["seconds"] - evaluate(unavoidable, numbers)
         return compute_quantiles(overhead[good], overhead[~good])
 
     def compute_paths(self) -> list[PathFigures]:
@@ -162,12 +179,13 @@ class TrialRequests:
         """Return how the trial, which began at `began` (monotonic) and took `wall` seconds, kept to its schedule.
 
         Return None for a closed load, and for a trial that ended before its schedule began. The achieved rate is that
-        of the requests that were sent, over the length of the schedule, or over the time until the last one was sent if
+        of the requests that were sent, over the time for which they were planned, or until the last one was sent if
         that is longer. `unavoidable` maps the number of a request to its delay and round trip, in seconds.
         """
         if self._schedule is None:
             return None
         found, sent, length = self.samples, self.sent.records, self._schedule.length
+        span = self._schedule.span
         starts = found.records["start"]
         ends, end = sent["start"] + sent["seconds"], found.schedule_began + length
         last = float(sent["start"].max()) - found.schedule_began if len(sent) else 0.0
@@ -175,8 +193,8 @@ class TrialRequests:
         # A backlog is largest just before a request is sent, when this many are due and as many were sent.
         due = np.searchsorted(np.sort(self._planned), np.sort(starts), side="right") - np.arange(len(starts))
         return OpenLoad(
-            planned_per_second=self._schedule.count / length,
-            achieved_per_second=len(sent) / max(length, last),
+            planned_per_second=self._schedule.count / span,
+            achieved_per_second=len(sent) / max(span, last),
             lateness_seconds=compute_quantiles(late[~self._dropped], late[self._dropped]),
             sent_seconds=compute_quantiles(*split_by_success(sent)),
             dropped=int(self._dropped.sum()),

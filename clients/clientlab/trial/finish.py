@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import ValidationError
 
 from clientlab import strategies
@@ -16,12 +17,13 @@ from clientlab.trial.bottleneck import find_bottleneck, judge_schedule
 from clientlab.trial.figures import TrialRequests, compute_quantiles, split_by_success
 from clientlab.trial.measurement import Measurement
 from clientlab.trial.received import find_difference, find_impossible_times, leave_out_uncounted
-from clientlab.trial.result import Outcome, Placement, PlannedTrial, RequestFigures, Shard, Trial, Verdict
+from clientlab.trial.result import Outcome, Placement, PlannedTrial, RequestFigures, Shard, Trial, Verdict, rate_of
 from clientlab.trial.samples import Samples
 from clientlab.trial.server_counters import ServerCounters
-from clientlab.trial.utilisation import find_load_times, find_shares
+from clientlab.trial.steady import Steady, find_long_seconds, find_steady
+from clientlab.trial.utilisation import LoadTimes, find_shares
 from clientlab.validation import first_problem
-from clientlab.workload.load import requests_in
+from clientlab.workload.load import is_steady, requests_in
 from clientlab.workload.workload import Workload, divide_evenly, unavoidable_of
 
 _SENT = 0.9  # share of the answered requests of a client that its upstream must have got
@@ -68,30 +70,35 @@ def finish_trial(
     `usable`: cores of the client's machines, if they are not those of this one.
     """
     planned, workload, tool = begun.planned, begun.workload, measurement.tool
-    requests = TrialRequests(measurement.samples, workload)
+    samples = measurement.samples
+    load = _find_load(samples, measurement.outcome, workload, planned.concurrency, measurement.by_shard)
+    steady = load.steady
+    requests = TrialRequests(samples, workload, None if steady is None else steady.counted)
     outcome = complete_outcome(measurement.outcome, planned, servers, requests.succeeded)
     strategy = strategies.find(planned.strategy)
     client, executor = strategies.client_spec(strategy.client), strategies.executor_spec(strategy.executor)
-    times = find_load_times(measurement, workload, requests)
+    times = _find_load_times(load, requests, outcome)
     shares, held = find_shares(planned, workload, outcome, requests, times, servers, placement, usable)
     bound = find_bottleneck(shares, planned.concurrency, threads=executor.threads)
 
     unavoidable = unavoidable_of(workload, planned.link)
-    load = requests.compute_load(outcome.began, outcome.wall_seconds, unavoidable)
-    at_once = requests.finished if load is None else load.most_in_flight
+    open_load = requests.compute_load(outcome.began, outcome.wall_seconds, unavoidable)
+    at_once = requests.finished if open_load is None else open_load.most_in_flight
     # Most requests waited for a connection inside the clock if all clocks start at once, or if a small pool was full.
     pool_is_full = bound in {"client-connections", "client-streams"}
     waited = pool_is_full or (executor.clock_first and at_once > planned.concurrency)
     figures = requests.compute_figures(
         outcome.began,
         outcome.wall_seconds,
-        requests_per_second=requests.succeeded / times.work,
-        tail_seconds=times.tail,
-        open_load=load,
+        requests_per_second=requests.succeeded_share * load.rate,
+        windows=[] if steady is None else steady.windows,
+        tail_seconds=load.tail,
+        open_load=open_load,
         overhead_seconds=(
             None if waited or unavoidable is None or workload.stream else requests.compute_overhead(unavoidable)
         ),
         waits_for_connection=waited,
+        long_seconds=None if steady is None else find_long_seconds(samples.records["seconds"]),
         paths=requests.compute_paths(),
         stream=None if measurement.streams is None else requests.compute_stream(measurement.streams),
         # A tool does not report when each request began.
@@ -110,6 +117,48 @@ def finish_trial(
         figures=figures, measured=outcome, servers=servers, shards=shards,
         verdict=Verdict(bound=judge_schedule(figures, planned.concurrency) or bound, shares=shares, in_flight=held),
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Load:
+    """The load of a trial while it was whole."""
+
+    rate: float  # finished requests per second
+    tail: float | None = None  # seconds after that time; None if the wall time counts
+    steady: Steady | None = None  # None: all of the trial counts
+
+
+def _find_load(
+    samples: Samples, outcome: Outcome, workload: Workload, slots: int, parts: Sequence[Outcome] = ()
+) -> _Load:
+    """Return the load of a trial, or of one of its shards. `parts`: the outcomes of the shards.
+
+    The rate of a steady load is that of its windows. Otherwise, and if its slices are too short for them, it is the
+    number of requests over the wall time.
+    """
+    records, wall, duration = samples.records, outcome.wall_seconds, workload.duration or 0.0
+    mean_rate = len(records) / wall if wall else 0.0
+    if is_steady(workload) and not outcome.extended:
+        steady = find_steady(records, outcome, duration, slots)
+        return _Load(rate_of(steady.windows) or mean_rate, max(0.0, wall - duration), steady)
+    if workload.requests is None or not parts:
+        return _Load(mean_rate)
+    # The requests are shared out in advance, so one shard may have to go on when the others are done.
+    whole = min(part.began + part.wall_seconds for part in parts) - outcome.began
+    if whole <= 0:
+        return _Load(mean_rate)
+    ended = np.count_nonzero(records["start"] + records["seconds"] <= outcome.began + whole)
+    return _Load(ended / whole, wall - whole)
+
+
+def _find_load_times(load: _Load, requests: TrialRequests, outcome: Outcome) -> LoadTimes:
+    """Return the times for which the load was whole, if its work had all been done at that rate."""
+    wall = outcome.wall_seconds
+    if load.tail is None or not load.rate:
+        return LoadTimes(wall, wall, wall)
+    work = requests.finished / load.rate
+    in_flight = load.rate * requests.mean_seconds  # by Little's law
+    return LoadTimes(work, requests.in_flight_seconds / in_flight if in_flight else work, wall - load.tail)
 
 
 def complete_outcome(outcome: Outcome, planned: PlannedTrial, servers: ServerCounters, succeeded: int) -> Outcome:
@@ -137,16 +186,17 @@ def _make_shards(begun: Begun, measurement: Measurement) -> list[Shard]:
     for index, outcome in enumerate(measurement.by_shard):
         own = found.only(found.numbers % many == index)
         requests = TrialRequests(own, begun.workload)
-        times = find_load_times(Measurement(outcome, own), begun.workload, requests)
+        concurrency = divide_evenly(begun.planned.concurrency, index, many)
+        load = _find_load(own, outcome, begun.workload, concurrency)
         figures = RequestFigures(
             requests=requests.finished,
             errors=own.errors,
-            requests_per_second=requests.succeeded / times.work,
+            requests_per_second=requests.succeeded_share * load.rate,
             latency_seconds=compute_quantiles(*split_by_success(requests.timed)),
         )
         shard = Shard(
             host=platform.node(),
-            concurrency=divide_evenly(begun.planned.concurrency, index, many),
+            concurrency=concurrency,
             figures=figures,
             measured=complete_outcome(outcome, begun.planned, ServerCounters(), requests.succeeded),
         )

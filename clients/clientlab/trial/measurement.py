@@ -29,7 +29,7 @@ from clientlab.trial.process_handle import (
 from clientlab.trial.rests import Rests
 from clientlab.trial.result import Outcome
 from clientlab.trial.sample_log import process_notes
-from clientlab.trial.samples import FinishedCounter, Samples, next_number, read_measured
+from clientlab.trial.samples import FinishedCounter, Samples, next_number, read_measured, read_wave
 from clientlab.trial.stream_times import StreamTimes, read_streams
 from clientlab.trial.usage import memory_left, read_footprint
 from clientlab.workload.load import longest_pause, requests_in
@@ -41,7 +41,7 @@ _SHARE_OF_FREE = 0.75  # of the free memory, which a trial's processes may hold 
 
 _SUMMED = (
     "cpu_seconds", "idle_rss_bytes", "peak_rss_bytes", "idle_pss_bytes", "peak_pss_bytes", "connections_begun",
-    "connections_opened", "connections_in_all", "processes", "callers",
+    "connections_opened", "connections_in_all", "processes", "callers", "steady_cpu_seconds", "steady_requests",
 )  # fmt: skip
 
 _Result = TypeVar("_Result")
@@ -76,7 +76,7 @@ def take_steps(steps: Generator[None, None, _Result]) -> _Result:
         return cast("_Result", ended.value)
 
 
-def measure_by_steps(  # noqa: PLR0913, PLR0915 - one story, with the limits of a trial
+def measure_by_steps(  # noqa: C901, PLR0913, PLR0915 - one story, with the limits of a trial
     context: TrialContext,
     *,
     interpreter: Interpreter = OWN,
@@ -103,11 +103,14 @@ def measure_by_steps(  # noqa: PLR0913, PLR0915 - one story, with the limits of 
     including those of the callbacks, no process of the trial is left.
     """
     folder, slices, duration = Path(context.folder), context.slices, context.workload.duration or 0.0
+    in_slices = slices > 1
     with TrialProcesses(context, interpreter, cpus) as processes:
         watch = Watch(context, processes, deadline, patience, on_progress, on_failures)
         with watch.pause():
             yield
-        watch.wait_for("waiting" if slices > 1 else "ready")
+        watch.wait_for("waiting" if in_slices else "ready")
+        if in_slices:
+            slices = choose_slices(context, read_wave(folder, context.concurrency))
         client = strategies.client_spec(context.strategy.client)
         # Only if each request in flight has a thread. Threads of a native library wait for work as for a lock.
         has_threads = strategies.executor_spec(context.strategy.executor).threads and not client.own_threads
@@ -116,16 +119,16 @@ def measure_by_steps(  # noqa: PLR0913, PLR0915 - one story, with the limits of 
         for index in range(slices):
             with watch.pause():
                 yield
-            if slices > 1:
+            if in_slices:
                 with _between_slices():
                     if index:
                         watch.wait_for("waiting")
-                    processes.resume()
+                    processes.resume(None if index else slices)
                     watch.wait_for("ready")  # they have sent a few requests if connections may have been lost
             start = on_start()
             rests.start()
             watch.begin("measured")
-            if slices > 1:
+            if in_slices:
                 processes.resume(next_number(folder))
                 if index % _SLICES_PER_LOOK == min(_SLICES_PER_LOOK, slices) // 2:
                     time.sleep(duration / slices / 2)
@@ -165,6 +168,21 @@ def measure_by_steps(  # noqa: PLR0913, PLR0915 - one story, with the limits of 
         own = {"wall_seconds": tool.wall_seconds, "cpu_seconds": tool.cpu_seconds}
         outcome = outcome.model_copy(update=own | dict.fromkeys(unknown))
     return Measurement(outcome, samples, tool, tuple(parts) if len(parts) > 1 else (), streams)
+
+
+_SHORTEST_SLICE = 0.1  # seconds
+
+
+def choose_slices(context: TrialContext, wave: float | None) -> int:
+    """Return into how many slices the measured time is divided. `wave`: seconds of a wave, if it is known.
+
+    Each slice has to last for several waves, because its first and its last one do not count.
+    """
+    if not context.least_waves or wave is None:
+        return context.slices
+    shortest = max(_SHORTEST_SLICE, context.least_waves * wave)
+    fitting = int(1e-9 + (context.workload.duration or 0.0) / shortest)
+    return max(1, min(context.slices, fitting))
 
 
 def _join_slices(samples: Samples, slices: Sequence[tuple[float, float]]) -> Samples:

@@ -6,7 +6,8 @@ JSON each:
 
     ready    warmed up. Waits for a line on standard input before the measured part, or before each slice. The line may
              hold the moment of the start (monotonic seconds), or the number of the slice's first request
-    waiting  a trial in slices waits for a line before it wakes up for its next slice
+    waiting  a trial in slices waits for a line before it wakes up for its next slice. Before the first one, the line
+             holds the number of slices
     sent     all requests have ended, and no process of a pool has: the clock rests until a line comes
     done     wall seconds, CPU seconds, peak memory. Waits for a line before it ends
     failed   why the strategy failed. No other event follows
@@ -124,6 +125,31 @@ def make_executor(context: TrialContext) -> Executor:
     return executor
 
 
+class _SteadyCpu:
+    """Reads the CPU time of this process when the steady part of each slice begins and ends."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._slices: list[list[tuple[int, float]]] = []  # number of the request that begins, and CPU seconds
+
+    def numbers_until(self, deadline: float, first: int = 0, least: int = 0) -> RequestNumbers:
+        """Return the numbers of the requests of a slice that begins now."""
+        readings: list[tuple[int, float]] = []
+        self._slices.append(readings)
+
+        def read(number: int) -> None:
+            readings.append((number, usage.cpu_seconds()))
+
+        return RequestNumbers(None, deadline, first, least=least, slots=self._slots, on_steady=read)
+
+    def sum(self) -> tuple[float, int]:
+        """Return the CPU seconds of the steady parts, and the requests that began in them."""
+        complete = [readings[:2] for readings in self._slices if len(readings) > 1]
+        seconds = sum(end - begin for (_, begin), (_, end) in complete)
+        requests = sum(after - first for (first, _), (after, _) in complete)
+        return seconds, requests
+
+
 class _Stopwatch:
     """Counts wall and CPU seconds from `began`, when it was made."""
 
@@ -162,12 +188,13 @@ def _run_whole(context: TrialContext, events: Events, import_seconds: float, imp
     if not context.warm and schedule is None:
         executor.open()
     began = clock.began if start is None else start
+    steady = _SteadyCpu(context.concurrency)
     numbers = RequestNumbers(workload.requests)
     if schedule is not None:
         begin_schedule(Path(context.folder), began)
         numbers = PacedNumbers(schedule, began)
     elif workload.requests is None:  # at least as many requests begin as may be in flight
-        numbers = RequestNumbers(None, began + (workload.duration or 0.0), least=context.concurrency)
+        numbers = steady.numbers_until(began + (workload.duration or 0.0), least=context.concurrency)
     executor.run(numbers)
     clock.rest(events)
     closes_later = context.warm or workload.cold
@@ -175,7 +202,11 @@ def _run_whole(context: TrialContext, events: Events, import_seconds: float, imp
         executor.close()
     wall, cpu = (time + before for time, before in zip(clock.read(), (import_seconds, import_cpu_seconds), strict=True))
     extended = numbers.extended if numbers.count is None else None
-    done = Done(clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss(), import_seconds=import_seconds)
+    steady_cpu, steady_requests = steady.sum()
+    done = Done(
+        clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss(), import_seconds=import_seconds,
+        steady_cpu_seconds=steady_cpu, steady_requests=steady_requests,
+    )  # fmt: skip
     events.send_and_wait("done", **vars(done))
     if closes_later:
         executor.close()
@@ -184,25 +215,34 @@ def _run_whole(context: TrialContext, events: Events, import_seconds: float, imp
 def _run_in_slices(context: TrialContext, events: Events) -> None:
     """Open the connections in the warm-up, and measure a slice whenever it is this trial's turn.
 
-    Between its turns, the process waits and keeps its connections. After a long wait, it sends as many requests as are
-    in flight at once. A slice ends when its last request has ended.
+    The parent knows after the warm-up how many slices there are. Between its turns, the process waits and keeps its
+    connections. After a long wait, it sends as many requests as are in flight at once. A slice ends when its last
+    request has ended.
     """
     executor, cpu, rested = _warm_up(context), 0.0, perf_counter()
+    steady = _SteadyCpu(context.concurrency)
     slices: list[tuple[float, float]] = []
-    length = (context.workload.duration or 0.0) / context.slices
-    for _ in range(context.slices):
-        events.send_and_wait("waiting")
+    count = int(events.send_and_wait("waiting"))
+    length = (context.workload.duration or 0.0) / count
+    while True:
         if perf_counter() - rested > context.rest:
             executor.run(RequestNumbers(context.concurrency, first=-context.concurrency))
         first = int(events.send_and_wait("ready"))
         clock = _Stopwatch()
-        executor.run(RequestNumbers(None, clock.began + length, first))
+        executor.run(steady.numbers_until(clock.began + length, first))
         wall, used = clock.read()
         slices.append((clock.began, wall))
         cpu, rested = cpu + used, perf_counter()
         events.send_and_wait("sent")
+        if len(slices) == count:
+            break
+        events.send_and_wait("waiting")
     wall = sum(seconds for _, seconds in slices)
-    done = Done(slices[0][0], wall, cpu, False, usage.has_gil(), usage.peak_rss(), tuple(slices))
+    steady_cpu, steady_requests = steady.sum()
+    done = Done(
+        slices[0][0], wall, cpu, False, usage.has_gil(), usage.peak_rss(), tuple(slices),
+        steady_cpu_seconds=steady_cpu, steady_requests=steady_requests,
+    )  # fmt: skip
     events.send_and_wait("done", **vars(done))
     executor.close()
 

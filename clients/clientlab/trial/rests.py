@@ -99,10 +99,13 @@ class _ProcessReadings:
                 with contextlib.suppress(OSError):  # it has ended meanwhile, or this is not Linux
                     peak_rss += note.peak_rss_bytes or usage.peak_rss_of(note.pid)
         idle = None if self._idle is None else self._idle.now
+        is_pool = any(note.pid != self._process.pid for note in notes)
         return Outcome(
             began=done.began, wall_seconds=done.wall_seconds, slices=tuple(seconds for _, seconds in done.slices),
             extended=done.extended, gil=done.gil, lock_waits=lock_waits,
             cpu_seconds=max(0.0, done.cpu_seconds + self._children_cpu),
+            steady_cpu_seconds=None if is_pool else done.steady_cpu_seconds,
+            steady_requests=None if is_pool else done.steady_requests,
             fullest_cpu_seconds=max([0.0, *self._used_cpu.values()]) if self._used_cpu else None,
             idle_rss_bytes=self._settled_rss,
             peak_rss_bytes=max(peak_rss, self._settled_rss),  # the kernel's peak may miss a page of a thread

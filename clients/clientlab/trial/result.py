@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -44,6 +45,43 @@ class Histogram(MeasuredPart):
 
     unit_seconds: Annotated[float, Field(ge=1e-12, le=1)] = 1e-9
     encoded: Annotated[str, AfterValidator(check_histogram)]
+
+
+class Window(MeasuredPart):
+    """The steady part of a slice: after its first wave, in which the slots fill, and before its last one.
+
+    A wave is the time in which as many requests end as there are slots. Sums are in seconds. A slice that is too short
+    has no cycles.
+    """
+
+    slots: Count
+    """Requests in flight at once."""
+
+    wave_seconds: NotNegative | None = None
+    """Length of the first wave after all slots had a request. None: the slice ended before it."""
+
+    cycles: Count = 0
+    """Requests that began in the window."""
+
+    cycle_seconds: NotNegative = 0.0
+    """Sum over the cycles, from the end of the request before in the same slot to their own end."""
+
+    ended: NotNegative = 0.0
+    """Requests that ended in the window; those near its borders count in part."""
+
+    seconds: NotNegative = 0.0
+    """Time in which they ended."""
+
+    early: NotNegative = 0.0
+    """Requests that ended in the first half; they weigh the less, the further they are from its middle."""
+
+    late: NotNegative = 0.0
+    """The same for the second half."""
+
+    @property
+    def rate(self) -> float | None:
+        """Requests per second, or None if the slice was too short."""
+        return rate_of([self])
 
 
 class Slice(MeasuredPart):
@@ -129,8 +167,10 @@ class RequestFigures(MeasuredPart):
     requests: Count = 0  # finished, errors included
     errors: dict[str, Count] = {}  # kind to count
     error_examples: dict[str, str] = {}
-    requests_per_second: NotNegative | None = None  # successful ones; with a tail, of the time before it
-    tail_seconds: Seconds | None = None  # from the moment at which slots stayed empty to the last response
+    requests_per_second: NotNegative | None = None  # successful ones; with windows, only in these
+    windows: list[Window] = []  # of each slice of a closed load with a duration and warm connections
+    long_seconds: Seconds | None = None  # requests that took longer hold a twentieth of the time in flight
+    tail_seconds: Seconds | None = None  # from the end of the duration to the last response, summed over slices
     latency_seconds: Quantiles | None = None  # in an open load: from the planned start of each request
     open_load: OpenLoad | None = None  # None: a closed load, or a trial that has a highest rate
     elapsed_seconds_sum: Seconds | None = None  # the library's own measure, over successful requests
@@ -156,6 +196,27 @@ class RequestFigures(MeasuredPart):
         return self.requests - self.failed
 
 
+def rate_of(windows: Iterable[Window]) -> float | None:
+    """Return the requests per second in the steady parts of slices, or None if no slice has one.
+
+    It is the smaller of two rates. The one by cycles is right if a few requests take very long: each is followed to
+    its own end. The one by ends is right if the client serves some slots and lets others wait.
+    """
+    known = [window for window in windows if window.cycles and window.cycle_seconds]
+    return min(rate_by_cycles(known), rate_by_ends(known)) if known else None
+
+
+def rate_by_cycles(windows: Sequence[Window]) -> float:
+    """Return slots over the mean length of a cycle, in requests per second."""
+    occupied = sum(window.cycle_seconds / window.slots for window in windows)
+    return sum(window.cycles for window in windows) / occupied
+
+
+def rate_by_ends(windows: Sequence[Window]) -> float:
+    """Return the ends per second."""
+    return sum(window.ended for window in windows) / sum(window.seconds for window in windows)
+
+
 class Disturbance(MeasuredPart):
     """What disturbed a trial: growth of the kernel's counters over its measured part. None: not readable."""
 
@@ -174,6 +235,10 @@ class Outcome(MeasuredPart):
     began: Seconds  # on the monotonic clock; with shards on several machines, Unix seconds by the lab's clock
     wall_seconds: NotNegative
     cpu_seconds: NotNegative  # of the processes and all their children
+    # CPU time of the processes after the first wave of each slice and before its deadline, and the requests that began
+    # then; None: not known, as for pools of processes
+    steady_cpu_seconds: NotNegative | None = None
+    steady_requests: Count | None = None
     # Memory at the end of the warm-up and at its peak. RSS counts shared pages in each process. PSS divides them among
     # the processes, and leaves the sample log out; None if the system does not count it.
     idle_rss_bytes: Count | None = None
@@ -292,7 +357,8 @@ class PlannedTrial(MeasuredPart):
     server: str | None = None  # name of the user's own server; None: it has no name, or is one of the lab's
     link: Link | None = None  # between client and route: rtt in s, bandwidth in bit/s; None: none
     search_rate: Positive | None = None  # requests per second that a trial of a search tries; None: none of a search
-    slices: Annotated[int, Field(ge=1, le=MOST_SLICES)] = 1  # parts of its measured time, between other trials
+    slices: Annotated[int, Field(ge=1, le=MOST_SLICES)] = 1  # most parts of its measured time, between other trials
+    least_waves: Count = 0  # that each slice lasts; 0: there are exactly as many slices
 
     @property
     def target(self) -> tuple[str, str]:

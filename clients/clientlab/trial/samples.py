@@ -60,6 +60,22 @@ def next_number(folder: Path) -> int:
     return max(0, int(done[-1]) + 1 + first) if len(done) else 0
 
 
+def read_wave(folder: Path, slots: int) -> float | None:
+    """Return the seconds of a wave, in which as many requests end as there are slots. None: none was sent.
+
+    It is the second wave of the warm-up if that has one, or else the first.
+    """
+    first, _, records = _open(folder / RECORDS_FILE)
+    warm_up = records[:-first] if first < 0 else records[:0]
+    warm_up = warm_up[warm_up["done"] == 1]
+    ends = np.sort(warm_up["start"] + warm_up["seconds"])
+    if len(ends) < slots:
+        return None
+    if len(ends) < 2 * slots:
+        return float(ends[slots - 1] - warm_up["start"].min())
+    return float(ends[2 * slots - 1] - ends[slots - 1])
+
+
 class FinishedCounter:
     """Counts the finished requests of a running trial, including the warm-up. Full blocks are not read again."""
 

@@ -1,12 +1,7 @@
 """How busy each part was during a trial: the shares that its verdict rests on, at the rate of the whole load.
 
-A closed load is whole until its deadline, or until the first shard has no more requests. After that, slots stay empty,
-and a single slow request keeps the trial waiting: by the whole wall time, a client that was full would look idle.
-
-To count the responses until that moment would be wrong for long requests: with delays of 1 s and a duration of 5 s,
-only four of five had ended. So the rate is by Little's law: requests in flight over the mean time of a request.
-Requests that are in flight at that moment are censored there, and the mean is that below the survival curve of Kaplan
-and Meier ("Nonparametric estimation from incomplete observations", J. Am. Stat. Assoc. 53, 1958).
+After its duration, a closed load waits for the last responses: slots stay empty, and a single slow request keeps the
+trial waiting. By the whole wall time, a client that was full would look idle.
 """
 
 from __future__ import annotations
@@ -14,18 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from clientlab import strategies
-from clientlab.statistics.histogram import Floats
 from clientlab.trial.bottleneck import SHORT_SECONDS
 from clientlab.trial.figures import TrialRequests
-from clientlab.trial.measurement import Measurement
 from clientlab.trial.result import InFlight, Outcome, Placement, PlannedTrial, Shares
-from clientlab.trial.samples import Flags
 from clientlab.trial.server_counters import ServerCounters, ServerUse
 from clientlab.trial.usage import cpu_usable
-from clientlab.workload.load import is_open
 from clientlab.workload.requests import body_size
 from clientlab.workload.workload import Workload
 
@@ -37,28 +26,26 @@ _MOST_STREAMS = 250  # requests at once on an HTTP/2 connection to the proxy: th
 class LoadTimes:
     """What the sums over all requests of a trial are divided by, in seconds."""
 
-    # What all the work would take at the rate of the whole load. So a share is the demand of a request times that rate,
-    # by the utilisation law (Denning and Buzen 1978).
     work: float
-    in_flight: float  # the same for time in flight, a large part of which a straggler may have spent afterwards
-    load: float  # the time in which the load was whole
-    tail: float | None = None  # the time after that; None if the wall time counts
+    """The time that all requests would take at the rate of the whole load. So a share is the demand of a request times
+    that rate, by the utilisation law (Denning and Buzen 1978)."""
 
-    @property
-    def work_in_flight(self) -> float:
-        """Factor by which time in flight becomes a part of `work`."""
-        return self.work / self.in_flight
+    in_flight: float
+    """The same for time in flight, a large part of which a straggler may have spent after the duration."""
+
+    whole: float
+    """The time in which the load was whole."""
 
     def outcome_at_rate(self, outcome: Outcome, servers: ServerCounters) -> Outcome:
         """Return the outcome as if all its work had been done at the rate of the whole load."""
-        if self.tail is None:
+        if self.whole == outcome.wall_seconds:
             return outcome
         found = outcome.disturbance
         if found is not None and found.busy_share is not None:  # other programs go on all the time
             own = (outcome.cpu_seconds + servers.cpu_seconds) / cpu_usable()
             others = max(0.0, found.busy_share - own / found.seconds)
             found = found.model_copy(update={"busy_share": min(1.0, others + own / self.work)})
-        startup = outcome.startup_seconds * self.work / self.load
+        startup = outcome.startup_seconds * self.work / self.whole
         return outcome.model_copy(update={"wall_seconds": self.work, "startup_seconds": startup, "disturbance": found})
 
     def counters_at_rate(self, servers: ServerCounters) -> ServerCounters:
@@ -66,60 +53,8 @@ class LoadTimes:
         use = servers.upstream
         if use is None or use.worker_held_seconds is None:
             return servers
-        held = [seconds * self.work_in_flight for seconds in use.worker_held_seconds]
+        held = [seconds * self.work / self.in_flight for seconds in use.worker_held_seconds]
         return servers.model_copy(update={"upstream": use.model_copy(update={"worker_held_seconds": held})})
-
-
-def find_load_times(measurement: Measurement, workload: Workload, requests: TrialRequests) -> LoadTimes:
-    """Return the times by which the sums over the requests of a trial, or of a shard, are divided.
-
-    They are the wall time for a number of requests that is not divided, for open loads and external tools, and for
-    trials that went on beyond their duration because too few requests had begun.
-    """
-    outcome, parts = measurement.outcome, measurement.by_shard
-    whole_trial = LoadTimes(outcome.wall_seconds, outcome.wall_seconds, outcome.wall_seconds)
-    if measurement.tool is not None or is_open(workload) or outcome.extended:
-        return whole_trial
-    if workload.requests is None:
-        slices = np.array(outcome.slices or [outcome.wall_seconds])
-        begins = outcome.began + np.cumsum(slices) - slices
-        seconds = (workload.duration or 0.0) / len(slices)
-    elif parts:
-        begins = np.array([outcome.began])
-        seconds = min(one.began + one.wall_seconds for one in parts) - outcome.began
-    else:
-        return whole_trial
-
-    # The requests that began in the first seconds after each beginning, and whether they ended there.
-    starts = measurement.samples.records["start"]
-    starts = starts - begins[np.searchsorted(begins, starts, side="right") - 1]
-    there = starts < seconds
-    starts, took = starts[there], measurement.samples.records["seconds"][there]
-    ended = starts + took <= seconds
-    if seconds <= 0 or not ended.any():
-        return whole_trial
-    shown = np.minimum(took, seconds - starts)
-    mean, in_flight, load = compute_censored_mean(shown, ended), float(shown.sum()), seconds * len(begins)
-    if mean <= 0:
-        return whole_trial
-    return LoadTimes(
-        work=load * requests.finished / (in_flight / mean),
-        in_flight=load * requests.in_flight_seconds / in_flight,
-        load=load,
-        tail=max(0.0, outcome.wall_seconds - load),
-    )
-
-
-def compute_censored_mean(seconds: Floats, ended: Flags) -> float:
-    """Return the mean time of requests, some of which had not `ended` when they were last seen.
-
-    If the longest one had not ended, it counts as if it had ended then.
-    """
-    order = np.lexsort((~ended, seconds))  # of equal times, those that ended are first
-    times, events = seconds[order], ended[order]
-    left = len(times) - np.arange(len(times))
-    surviving = np.cumprod(np.where(events, 1 - 1 / left, 1.0))
-    return float(times[0] + (np.diff(times) * surviving[:-1]).sum())
 
 
 def find_shares(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
@@ -131,8 +66,7 @@ def find_shares(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
     `usable`: the client's cores, if they are not those of this machine.
     """
     sent, size, opened = len(requests.sent.records), body_size(workload), outcome.connections_opened
-    # Delays are a part of the time in flight, and the number of round trips follows the work.
-    delays = None if requests.delays is None else float(requests.delays.sum()) * times.work_in_flight
+    delays = None if requests.delays is None else float(requests.delays.sum())
     link, link_seconds, bandwidth = planned.link, None, None
     if link is not None:
         # A request takes one round trip, and so does the handshake of TCP. TLS 1.3 adds one to each connection. Bodies
@@ -142,7 +76,7 @@ def find_shares(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
         carried = max(requests.received_bytes, sent * (size or 0))
         is_small = size is not None and carried <= _FIRST_WINDOW * sent
         if is_small and link.bandwidth is None and opened is not None:  # the link took no other time
-            link_seconds = round_trips / times.work_in_flight
+            link_seconds = round_trips * times.in_flight / times.work
         if servers.link is not None and servers.link.up_bytes is not None:  # these include heads and TLS
             carried = max(servers.link.up_bytes, servers.link.down_bytes or 0)
         bandwidth = None if link.bandwidth is None else carried / (link.bandwidth / 8 * times.work)

@@ -50,6 +50,8 @@ class Arrivals:
         else:
             self.count = math.ceil(most - _ROUNDING) if self._places is None else len(self._places) - 1
         self.length = self.start_of(self.count) if length is None else length
+        # Until the next request would begin: 10 requests at 1/s take 10 s, also if the schedule ends after 9.5 s.
+        self.span = self.start_of(self.count) if self._places is None else self.length
 
     def start_of(self, number: int) -> float:
         """Return the planned start of a request, in seconds since the schedule began."""
@@ -89,7 +91,7 @@ class _RecordedArrivals(Arrivals):
 
     def __init__(self, starts: Sequence[float]) -> None:
         self._starts, self.count = starts, len(starts)
-        self.length = starts[-1] * self.count / (self.count - 1)
+        self.length = self.span = starts[-1] * self.count / (self.count - 1)
 
     def start_of(self, number: int) -> float:
         return self._starts[number]
@@ -108,7 +110,7 @@ class _ShardArrivals(Arrivals):
     def __init__(self, whole: Arrivals, first: int, step: int) -> None:
         self._whole, self._first, self._step = whole, first, step
         self.count = len(range(first, whole.count, step))
-        self.length = whole.length
+        self.length, self.span = whole.length, whole.span
 
     def start_of(self, number: int) -> float:
         return self._whole.start_of(self._first + number * self._step)
@@ -139,6 +141,26 @@ def is_warm(workload: Workload) -> bool:
     if workload.connections is None:
         return workload.duration is not None or workload.replay_times
     return workload.connections == "warm"
+
+
+def is_steady(workload: Workload) -> bool:
+    """Return whether only the steady part of a trial counts: a closed load for a duration, on warm connections."""
+    return workload.duration is not None and not is_open(workload) and is_warm(workload)
+
+
+_WARM_UP_WAVES = 3
+
+
+def count_warm_up(workload: Workload, in_flight: int) -> int:
+    """Return the number of requests that warm up the connections; 0 if the workload has cold ones.
+
+    A steady load warms up for three waves of requests. The second one shows how long a wave takes: the first opens the
+    connections, and during the last one the load falls. Streams may be long, so they get a single wave.
+    """
+    if not is_warm(workload):
+        return 0
+    waves = _WARM_UP_WAVES if is_steady(workload) and workload.stream is None else 1
+    return max(workload.warmup, waves * in_flight)
 
 
 def arrivals_of(workload: Workload) -> Arrivals | None:

@@ -42,7 +42,7 @@ def printed(tell, clock=lambda: 0.0, *, terminal: bool = False, width: int = 120
     """All that a terminal or a file got."""
     output = io.StringIO()
     console = Console(file=output, width=width, force_terminal=terminal, color_system=None)
-    with ProgressLines(console, clock) as progress:
+    with ProgressLines(console, clock=clock) as progress:
         tell(progress)
     return output.getvalue()
 

@@ -21,7 +21,7 @@ from clients.documents import a_planned_trial
         (Workload(requests=300), 30, None, 300 + 60 + 310 * 3 / 30),
         (Workload(requests=300), 30, Link(0.1), 300 + 60 + 310 * (3 / 30 + 4 * 0.1)),
         (Workload(requests=1000, delay=Delay.parse("140ms")), 100, None, 300 + 60 + 1010 * (0.14 + 0.03)),
-        (Workload(duration=600.0), 10, None, 300 + 60 + 600 + 10 * 0.3),
+        (Workload(duration=600.0), 10, None, 300 + 60 + 600 + 30 * 0.3),
         (Workload(requests=300, deadline=7.5), 1, None, 7.5),
     ],
 )

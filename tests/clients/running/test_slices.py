@@ -66,8 +66,8 @@ def test_the_trials_of_a_group_measure_by_turns(store):
 )
 def test_trials_that_cannot_take_turns_are_measured_in_one_piece(strategy, workload, slices):
     """Slices need a duration, open connections, a closed load, and one process."""
-    plan = in_slices(strategy, **workload).experiment
-    assert count_slices(plan, plan.arms[0]) == slices
+    run = in_slices(strategy, **workload)
+    assert count_slices(run, run.experiment.arms[0]) == slices
 
 
 @pytest.mark.real

@@ -1,0 +1,114 @@
+"""Whether the trials of an arm were long enough, and steady enough, for their rate to be one.
+
+A slice of a closed load needs several waves of requests (see `trial.steady`), and has to be long beside its longest
+requests. If the rate still rises or falls within slices, it depends on their length. Such an arm is not ranked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from clientlab import units
+from clientlab.trial.result import Trial, Window, rate_by_cycles, rate_by_ends
+
+LEAST_WAVES = 10
+"""Waves of requests that a slice lasts."""
+
+LEAST_LONG_REQUESTS = 4
+"""A slice lasts this many times as long as requests beyond which all others hold a twentieth of the time in flight."""
+
+_SHORT_SHARE = 0.2  # of the slices, from which they are too short
+_LONG_SHARE = 1 / 3  # of a slice, from which a request is long
+_SHORT_ROUNDS = 1 / 3  # of the rounds, whose slices are short beside their long requests
+_STARVED_SHARE = 0.8  # of a slice, for which requests have waited that the client does not serve
+_STARVED_RATE = 0.95  # of the rate by cycles, which counts them as slots
+_LEAST_CHANGE = 0.05  # logarithm
+_CHANGE_OF_FEW = 0.2  # with fewer than three slices, whose scatter is unknown
+_STANDARD_ERRORS = 3
+
+
+def find_unsteadiness(trials: Sequence[Trial]) -> str | None:
+    """Return why the rate of an arm with these trials depends on their length; None if it does not.
+
+    Trials without windows have no such rate, and streams are not compared by it.
+    """
+    trials = [trial for trial in trials if trial.figures.windows and trial.figures.stream is None]
+    if not trials:
+        return None
+    windows = [window for trial in trials for window in trial.figures.windows]
+    known = [window for window in windows if window.cycles]
+    if len(windows) - len(known) > _SHORT_SHARE * len(windows):
+        concurrency = trials[0].planned.concurrency
+        wave = units.time(_typical_wave(trials))
+        return f"too short: a wave of {concurrency:,} requests takes {wave}; {_advise(trials)}"
+    is_decided_by_long = [_is_decided_by_long_requests(trial) for trial in trials]
+    # The first round does not know how long its requests are.
+    if sum(is_decided_by_long) > _SHORT_ROUNDS * len(trials):
+        shown = units.time(typical_long_seconds(trials))
+        return f"too short: requests that take {shown} and more decide the rate; {_advise(trials)}"
+    change = _find_change(known)
+    if change is None:
+        return None
+    word = "rises" if change > 0 else "falls"
+    seconds = max(map(_slice_seconds, trials))
+    return f"its rate {word} by {abs(math.expm1(change)):.0%} within {units.time(seconds)}, so it is not steady"
+
+
+def typical_long_seconds(trials: Sequence[Trial]) -> float | None:
+    """Return the median of `long_seconds`; None if no trial has it."""
+    known = [long for trial in trials if (long := trial.figures.long_seconds) is not None]
+    return median(known) if known else None
+
+
+def find_least_duration(trials: Sequence[Trial]) -> float:
+    """Return the seconds that a trial of these needs at least, in one slice."""
+    return max(LEAST_WAVES * _typical_wave(trials), LEAST_LONG_REQUESTS * (typical_long_seconds(trials) or 0.0))
+
+
+def _typical_wave(trials: Sequence[Trial]) -> float:
+    """Return the seconds of a wave: those in which as many requests end as are in flight."""
+    return median(trial.planned.concurrency / (trial.figures.requests_per_second or 1e-9) for trial in trials)
+
+
+def _slice_seconds(trial: Trial) -> float:
+    """Return the length of the trial's slices."""
+    figures = trial.figures
+    return ((figures.wall_seconds or 0.0) - (figures.tail_seconds or 0.0)) / len(figures.windows)
+
+
+def _advise(trials: Sequence[Trial]) -> str:
+    """Return for how long to measure."""
+    return f"use -d {math.ceil(find_least_duration(trials))}s or more"
+
+
+def _is_decided_by_long_requests(trial: Trial) -> bool:
+    """Return whether the long requests of a trial last for a large part of its slices.
+
+    They may, if the client lets them wait until the slice ends while it serves the others at a steady rate.
+    """
+    long, seconds = trial.figures.long_seconds or 0.0, _slice_seconds(trial)
+    windows = [window for window in trial.figures.windows if window.cycles]
+    if long <= _LONG_SHARE * seconds or not windows:
+        return False
+    is_starved = rate_by_ends(windows) < _STARVED_RATE * rate_by_cycles(windows)
+    return not (is_starved and long > _STARVED_SHARE * seconds)
+
+
+def _find_change(windows: Sequence[Window]) -> float | None:
+    """Return the logarithm of the change from the first halves of the slices to the second; None if it may be chance.
+
+    Its standard error is that of the jackknife (Tukey 1958).
+    """
+    early, late = sum(window.early for window in windows), sum(window.late for window in windows)
+    if early <= 0 or late <= 0:
+        return None
+    change, count = math.log(late / early), len(windows)
+    limit = _CHANGE_OF_FEW
+    if count >= 3:
+        without = [math.log(max(late - window.late, 1e-9) / max(early - window.early, 1e-9)) for window in windows]
+        mean = sum(without) / count
+        error = math.sqrt((count - 1) / count * sum((one - mean) ** 2 for one in without))
+        limit = max(_LEAST_CHANGE, _STANDARD_ERRORS * error)
+    return change if abs(change) > limit else None

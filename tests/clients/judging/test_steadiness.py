@@ -1,0 +1,66 @@
+"""Arms whose rate depends on the length of their trials: they are not ranked, and told why."""
+
+from __future__ import annotations
+
+import pytest
+
+from clientlab.judging.ranking import rank_arms, shortfall
+from clientlab.trial.result import Trial, Window
+from clients.documents import a_run, a_trial
+
+
+def window(rate: float = 100.0, late: float = 1.0, **changes) -> Window:
+    """A window of a second with 10 slots. `late`: ends of the second half over the first."""
+    known = {"slots": 10, "wave_seconds": 10 / rate, "cycles": 100, "cycle_seconds": 1000 / rate}
+    known |= {"ended": rate, "seconds": 1.0, "early": 50.0, "late": 50.0 * late}
+    return Window(**known | changes)
+
+
+def trials(*windows: Window, rounds: int = 3, **changes) -> list[Trial]:
+    """Trials of an arm whose slices last a second, at 100 requests per second."""
+    known = {"wall": 1.0 * len(windows), "tail_seconds": 0.0, "concurrency": 10}
+    known |= {"requests_per_second": 100.0, "long_seconds": 0.11, "windows": list(windows)}
+    return [a_trial("urllib3", number, **known | changes) for number in range(1, rounds + 1)]
+
+
+def test_an_arm_with_long_slices_is_ranked():
+    assert shortfall(trials(window(), window())) is None
+
+
+def test_slices_with_too_few_waves_are_too_short():
+    """The reason has a duration for ten waves of 10 requests at 2/s."""
+    short = trials(Window(slots=10), requests_per_second=2.0)
+    assert "-d 50s" in shortfall(short)
+    one_of_six = trials(*[window()] * 5, Window(slots=10))
+    assert shortfall(one_of_six) is None
+
+
+def test_requests_that_are_long_beside_a_slice_decide_its_rate():
+    """Four times as long as they are is enough."""
+    assert "-d 20s" in shortfall(trials(window(), long_seconds=5.0))
+
+
+def test_a_client_that_lets_requests_wait_until_the_end_is_ranked():
+    """A pool may serve new requests first. Those that wait take no place, and the others have a steady rate."""
+    starved = window(ended=50.0)
+    assert shortfall(trials(starved, long_seconds=0.9)) is None
+    assert shortfall(trials(window(), long_seconds=0.9)) is not None
+
+
+@pytest.mark.parametrize(("late", "word"), [(0.8, "falls"), (1.25, "rises"), (1.03, None)])
+def test_a_rate_that_changes_within_slices_has_no_rank(late, word):
+    found = shortfall(trials(window(late=late), window(late=late)))
+    assert found is None if word is None else word in found
+
+
+def test_a_change_that_may_be_chance_is_none():
+    """The slices scatter by more than they change."""
+    scattered = [window(late=late) for late in (0.5, 2.0, 0.6, 1.7, 1.4, 0.9)]
+    assert shortfall(trials(*scattered, rounds=1)) is None
+
+
+def test_an_arm_that_is_too_short_has_no_ratio():
+    short = trials(Window(slots=10), requests_per_second=2.0)
+    others = [a_trial("pycurl", number, concurrency=10) for number in (1, 2, 3)]
+    (standings,) = rank_arms(a_run(*short, *others)).values()
+    assert [(one.name, one.ratio is None) for one in standings][-1] == ("urllib3", True)
