@@ -23,6 +23,7 @@ from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.settings import Upstream, write_setting
 from clientlab.trial.process_handle import OWN
 from clientlab.trial.server_counters import ServerUse
+from clientlab.trial.usage import cpu_usable
 
 LOOPBACK = "127.0.0.1"
 _SETTINGS = ("MOCKUPSTREAM_", "GUNICORN_")  # variables that change how an upstream serves; the shell's do not reach it
@@ -237,9 +238,9 @@ class WorkerCounts:
 def choose_workers(concurrency: int, cpus: Collection[int] = ()) -> WorkerCounts:
     """Return enough workers so that the upstream does not limit a trial with `concurrency` requests in flight.
 
-    Flask needs a thread for each delayed request. Half of the CPU cores stay free for the client.
+    Flask needs a thread for each delayed request. Half of the usable cores stay free for the client.
     """
-    own = len(cpus) or max(1, (os.cpu_count() or 2) // 2)
+    own = len(cpus) or max(1, int(cpu_usable() / 2))
     flask = max(2, own)
     threads = max(32, -(-concurrency // flask) + 8)
     return WorkerCounts(flask, own, threads, min(max(_BACKLOG, concurrency), _MOST_BACKLOG))

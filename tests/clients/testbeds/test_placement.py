@@ -9,6 +9,8 @@ import pytest
 from clientlab.conformance.server import counting_server
 from clientlab.errors import FieldError
 from clientlab.testbeds.local import group_by_core, place, place_here
+from clientlab.testbeds.servers import choose_workers
+from clientlab.trial.usage import cpu_usable
 from clientlab.workload.workload import Workload
 from clients.measured import measure, trial_processes
 
@@ -60,3 +62,12 @@ def test_all_processes_of_a_trial_stay_on_their_cpus():
         workload = Workload(requests=4, warmup=0, concurrency=2, connections="warm")
         measure("urllib3@processes", workload, server.url, cpus=[cpu], on_start=note)
     assert found == [[cpu]] * 3  # the pool has two
+
+
+@needs_affinity
+def test_an_upstream_has_a_process_for_half_of_the_usable_cores(monkeypatch):
+    """A container of 2 CPUs on a host of 64 would otherwise start 64 processes."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    workers = choose_workers(8)
+    assert workers.aiohttp == max(1, int(cpu_usable() / 2))
+    assert workers.flask == max(2, workers.aiohttp)
