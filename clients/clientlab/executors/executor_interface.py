@@ -69,7 +69,8 @@ class Executor(ABC):
 
     `open`, `run` and `close` are called in this order, with warm connections `run` twice. Two class methods are
     optional: `import_library` imports what the module does not, and `prepare` is called before the client's library is
-    imported. A user's executor need not inherit.
+    imported. The method `preload` is optional too: it is called before the warm-up of a cold trial, and imports what
+    processes would import inside the clock. A user's executor need not inherit.
     """
 
     def __init__(self, context: ExecutorContext) -> None:

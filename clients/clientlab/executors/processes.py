@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from multiprocessing import util
+from multiprocessing.context import BaseContext
 from multiprocessing.synchronize import Barrier
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -86,6 +87,36 @@ def _arrive(_index: int = 0) -> None:
         raise LabError(message) from None
 
 
+def _preload(method: BaseContext, send_first: Callable[[], list[str]]) -> None:
+    """Import the modules that a first request needs, before the pool is forked.
+
+    A process of its own sends that request: pyqwest starts threads, and hangs in a
+    process that is forked later. Spawned processes share no imports.
+    """
+    if method.get_start_method() == "spawn":
+        return
+    with ProcessPoolExecutor(1, multiprocessing.get_context(START_METHOD)) as pool:
+        names = pool.submit(send_first).result()
+    if method.get_start_method() == "forkserver":
+        method.set_forkserver_preload(names)
+    for name in names:
+        with contextlib.suppress(ImportError):  # a library made this module itself
+            importlib.import_module(name)
+
+
+def _send_first(context: ExecutorContext) -> list[str]:
+    """Send a request, and return the names of all modules that are imported then."""
+    _open_caller(context, None, None)
+    _callers[0](0)
+    return list(sys.modules)
+
+
+def _send_first_with_loop(context: ExecutorContext, loop: str) -> list[str]:
+    runner, call = _open_loop(context, loop, 1)
+    runner.run(call(0))
+    return list(sys.modules)
+
+
 def _send(number: int) -> None:
     _callers[0](number)
     _meet()
@@ -126,6 +157,9 @@ class Processes(Executor):
     def __init__(self, context: ExecutorContext, *, start_method: str = START_METHOD) -> None:
         super().__init__(context)
         self._multiprocessing = multiprocessing.get_context(start_method)
+
+    def preload(self) -> None:
+        _preload(self._multiprocessing, partial(_send_first, self._context))
 
     def open(self) -> None:
         processes = self._context.concurrency
@@ -186,8 +220,9 @@ class ProcessChunks(Processes):
 class AsyncioProcesses(Executor):
     """asyncio.gather over one chunk in each of 6 processes, and in a further one for the remainder.
 
-    Every process has its own connection pool. `concurrency` is divided among the processes. In an open load, there are
-    `chunks` processes. The next free one takes the next number when it is due, and starts a task for it.
+    Every process has its own connection pool. `concurrency` is divided among the processes. With warm connections or
+    an open load, there are `chunks` processes with equal shares. In an open load, the next free one takes the next
+    number when it is due, and starts a task for it.
     """
 
     def __init__(
@@ -198,30 +233,36 @@ class AsyncioProcesses(Executor):
         self._chunks = chunks
         self._loop = loop
         self._multiprocessing = multiprocessing.get_context(start_method)
+        self._shares_equally = context.warm or context.schedule is not None
 
     @classmethod
     def import_library(cls) -> None:
         importlib.import_module("asyncio")
 
+    def preload(self) -> None:
+        send_first = partial(_send_first_with_loop, self._context, self._loop)
+        _preload(self._multiprocessing, send_first)
+
     def open(self) -> None:
-        if self._context.schedule is None:
+        if not self._shares_equally:
             self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing)
             return
         self._processes = min(self._chunks, self._context.concurrency)
         self._connections = [self._context.concurrency // self._processes] * self._processes
         shared = (self._context, self._multiprocessing.Barrier(self._processes), self._multiprocessing.Value("q", 0))
         self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing, initializer=_share, initargs=shared)
-        arrive = partial(_arrive_with_loop, self._context, self._loop)
-        deque(self._pool.map(arrive, self._connections), maxlen=0)
+        if self._context.schedule is not None:
+            arrive = partial(_arrive_with_loop, self._context, self._loop)
+            deque(self._pool.map(arrive, self._connections), maxlen=0)
 
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
             deque(self._pool.map(_spawn_paced, [numbers.began] * self._processes), maxlen=0)
             return
         every = list(numbers)
-        if self._context.schedule is None:
+        if not self._shares_equally:
             parts = share_out(every, self._chunks, self._context.concurrency)
-        else:  # the warm-up warms the clients that the schedule will use
+        else:  # the warm-up warms the clients that the measured part will use
             shares = (every[index :: self._processes] for index in range(self._processes))
             parts = [*zip(shares, self._connections, strict=True)]
         deque(self._pool.map(partial(_gather, self._context, self._loop), *zip(*parts, strict=True)), maxlen=0)
@@ -264,6 +305,7 @@ def _gather(context: ExecutorContext, loop: str, numbers: list[int], connections
         await asyncio.gather(*(call(number) for number in numbers))
 
     runner.run(gather())
+    _meet()
 
 
 def _open_loop(context: ExecutorContext, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:

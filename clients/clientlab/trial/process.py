@@ -259,6 +259,8 @@ def _make_cold_executor(context: TrialContext) -> Executor:
     """Make the lab's log, and warm up the code with another executor, whose connections are closed."""
     if context.workload.warmup:
         apart = make_executor(replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER)))
+        if hasattr(apart, "preload"):
+            apart.preload()
         apart.open()
         apart.run(RequestNumbers(context.workload.warmup))
         apart.close()

@@ -44,7 +44,8 @@ def test_a_trial_imports_only_its_own_library(client, foreign):
 @pytest.mark.parametrize(
     "strategy",
     ["http.client@threads", "http.client@queue", "http.client@sync_to_async", "http.client@process-chunks",
-     "http.client@processes?start_method=spawn", "aiohttp@async-threads?threads=4", "requests-session-per-thread"],
+     "http.client@processes?start_method=spawn", "aiohttp@async-threads?threads=4", "requests-session-per-thread",
+     "aiohttp@async-processes"],
 )  # fmt: skip
 def test_every_worker_of_a_warm_trial_is_warm(strategy, server):
     """However quick the answers are, no worker opens its connection inside the clock."""
@@ -53,6 +54,60 @@ def test_every_worker_of_a_warm_trial_is_warm(strategy, server):
     assert measured.samples.errors == {}
     assert server.connections == 5
     assert measured.outcome.connections_begun == 0
+
+
+LATE = """
+import importlib
+import sys
+
+class Late:
+    '''Imports a module when it is opened. A body has one byte if the process had not imported it yet.'''
+
+    def __init__(self, budget, opened):
+        self.body = b""
+
+    def open(self):
+        if "wave" not in sys.modules:
+            import wave
+            self.body = b"x"
+
+    def send(self, request):
+        return 200, self.body
+
+    def close(self): ...
+
+class AsyncLate(Late):
+    async def open(self):
+        super().open()
+
+    async def send(self, request):
+        return super().send(request)
+
+    async def close(self): ...
+"""
+
+
+@linux
+@pytest.mark.parametrize(
+    ("strategy", "late"),
+    [("Late@processes", 0), ("Late@process-chunks", 0), ("AsyncLate@async-processes", 0),
+     ("Late@processes?start_method=forkserver", 0), ("Late@processes?start_method=spawn", 1)],
+)  # fmt: skip
+def test_processes_of_a_cold_pool_have_the_modules_that_a_client_imports_late(strategy, late, tmp_path):
+    """Threads and tasks have imported them in the warm-up. Only a spawned process imports everything itself."""
+    path = tmp_path / "late.py"
+    path.write_text(LATE)
+    workload = Workload(requests=30, concurrency=3, warmup=2, connections="cold")
+    done = measure(f"{path}:{strategy}", workload, "http://127.0.0.1:9")
+    assert set(done.samples.records["bytes"].tolist()) == {late}
+
+
+def test_a_client_with_threads_of_its_own_runs_in_a_cold_pool(server):
+    """A process that is forked from one in which pyqwest has sent a request hangs."""
+    workload = Workload(requests=20, concurrency=2, warmup=2, connections="cold")
+    measured = measure("pyqwest@processes", workload, server.url)
+    assert measured.samples.errors == {}
+    assert measured.outcome.processes == 2
 
 
 @linux
