@@ -111,7 +111,7 @@ def _run_alone(client: ClientSpec, name: str, source: str = "ecosystem") -> Stra
 _LISTED = (
     # The six of the experiment six-strategies, with the names and the numbers of its article.
     Strategy("sync", "requests", "serial", 1),
-    Strategy("sync_threads", "requests", "threads", 100),
+    Strategy("sync_threads", "requests", "thread-pool", 100),
     Strategy("sync_multiprocess", "requests", "processes", 10),
     Strategy("async_threads", "requests", "sync_to_async", 100),
     Strategy("async_with_async_client", "aiohttp", "gather", 100),

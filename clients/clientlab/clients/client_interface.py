@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ClientKind = Literal["blocking", "asyncio", "program"]  # a program is a load generator that sends all requests itself
 Policy = Literal["pool", "per call", "per thread"]  # who owns a connection, and for how long
 EXTRA = "all"  # the extra of pyproject.toml that installs most libraries
-IN_THREADS = ("threads", "queue", "sync_to_async")
+IN_THREADS = ("threads", "thread-pool", "queue", "sync_to_async")
 """The executors of a client that exists once per thread. In a single thread it would equal the shared client."""
 
 _Class = TypeVar("_Class", bound=type)

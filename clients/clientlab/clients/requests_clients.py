@@ -76,7 +76,7 @@ class RequestsPerCall(_Requests):
 
 @ClientSpec(
     "requests-session", "requests", "pool", needs=("urllib3",),
-    pairs=("threads", "queue", "processes", "process-chunks", "sync_to_async", "futures", "gevent"),
+    pairs=("threads", "thread-pool", "queue", "processes", "process-chunks", "sync_to_async", "futures", "gevent"),
 )  # fmt: skip
 class RequestsSession(_Requests):
     """One requests.Session."""

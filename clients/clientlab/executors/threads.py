@@ -1,4 +1,4 @@
-"""Blocking requests one after the other, by a thread pool, by threads that share a queue, and by requests-futures."""
+"""Blocking requests: one after the other, in threads, and by a pool, a queue or requests-futures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
@@ -61,9 +61,10 @@ class _Batches:
 
 @ExecutorSpec("threads", threads=True, size="max_workers")
 class Threads(Serial):
-    """ThreadPoolExecutor.map, one thread per request in flight.
+    """Threads, one per request in flight, each taking the next request.
 
-    Each request is a future. With a duration, only a few are queued ahead.
+    They take requests as the tasks of `workers` do. The pool keeps them alive between
+    two runs, and hands over no request.
     """
 
     def open(self) -> None:
@@ -71,10 +72,28 @@ class Threads(Serial):
         self._pool = ThreadPoolExecutor(self._context.concurrency)
 
     def run(self, numbers: RequestNumbers) -> None:
+        threads = range(self._context.concurrency)
+        sending = [self._pool.submit(self._call.send_all, numbers) for _ in threads]
+        for ended in wait(sending, return_when=FIRST_EXCEPTION).done:
+            ended.result()
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        super().close()
+
+
+@ExecutorSpec("thread-pool", threads=True, size="max_workers")
+class ThreadPool(Threads):
+    """ThreadPoolExecutor.map, one thread per request in flight.
+
+    Each request is a future. With a duration, only a few are queued ahead.
+    """
+
+    def run(self, numbers: RequestNumbers) -> None:
         if numbers.count is not None:
             deque(self._pool.map(self._call, numbers), maxlen=0)
         elif isinstance(numbers, PacedNumbers):
-            deque(self._pool.map(self._call.send_all, [numbers] * self._context.concurrency), maxlen=0)
+            super().run(numbers)
         else:
             self._run_until_over(numbers)
 
@@ -93,10 +112,6 @@ class Threads(Serial):
         batches.keep_ahead(submit)
         if faults:
             raise faults[0]
-
-    def close(self) -> None:
-        self._pool.shutdown()
-        super().close()
 
 
 @ExecutorSpec("queue", threads=True, size="threads")

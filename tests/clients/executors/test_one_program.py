@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
 from dataclasses import dataclass, field
 
 import pytest
 
 from clientlab import strategies
-from clientlab.executors.executor_interface import ExecutorContext, RequestNumbers
+from clientlab.errors import PluginError
+from clientlab.executors.executor_interface import Executor, ExecutorContext, RequestNumbers
 
 pytestmark = pytest.mark.real
 
@@ -60,14 +62,19 @@ def context():
         yield NotingContext(manager.list(), manager.list())
 
 
-def run(executor: str, context: NotingContext, numbers: RequestNumbers) -> None:
-    made = strategies.load(strategies.executor_spec(executor).import_path)(context)
+def open_executor(name: str, context: ExecutorContext) -> Executor:
+    made = strategies.load(strategies.executor_spec(name).import_path)(context)
     made.open()
+    return made
+
+
+def run(executor: str, context: NotingContext, numbers: RequestNumbers) -> None:
+    made = open_executor(executor, context)
     made.run(numbers)
     made.close()
 
 
-@pytest.mark.parametrize("executor", ["threads", "queue", "processes", "process-chunks", "gevent"])
+@pytest.mark.parametrize("executor", ["thread-pool", "queue", "processes", "process-chunks", "gevent"])
 def test_requests_are_handed_over_alone_until_the_duration_is_over(executor, context):
     """A future, an item in a queue, a message to a process or a greenlet per request then costs the same.
 
@@ -89,3 +96,48 @@ def test_requests_are_handed_over_alone_until_the_duration_is_over(executor, con
     run(executor, context, late)
     assert sorted(number for number, _ in context.sent) == list(range(CONCURRENCY))
     assert late.extended
+
+
+def test_threads_take_the_next_request_themselves_and_live_on_between_runs():
+    """As the tasks of `workers` do: handing over each request would cost more than some clients need to send it."""
+    context, before = NotingContext(), set(threading.enumerate())
+    threads = open_executor("threads", context)
+    threads.run(RequestNumbers(30))
+    alive = set(threading.enumerate()) - before
+    threads.run(RequestNumbers(None, time.perf_counter() + 0.1, first=30))
+    assert alive
+    assert alive <= set(threading.enumerate())
+    assert len(context.sizes) == 2 * CONCURRENCY
+    assert sorted(number for number, _ in context.sent) == list(range(sum(context.sizes)))
+    threads.close()
+    assert set(threading.enumerate()) == before
+
+
+class FaultyCaller(NotedCaller):
+    """A caller whose client is wrong, as a plug-in may be, for one of the first requests."""
+
+    def send_all(self, numbers) -> None:
+        super().send_all(map(self.check, numbers))
+
+    def check(self, number: int) -> int:
+        if number == CONCURRENCY - 1:
+            raise PluginError("no response")
+        return number
+
+
+class FaultyContext(NotingContext):
+    """The context of a trial with such a client."""
+
+    def open(self, connections: int) -> NotedCaller:  # noqa: ARG002
+        return FaultyCaller(self.sent, self.sizes)
+
+
+@pytest.mark.parametrize("executor", ["threads", "thread-pool", "queue"])
+def test_a_fault_in_one_thread_ends_the_run_at_once(executor):
+    numbers = RequestNumbers(None, time.perf_counter() + 20)
+    made = open_executor(executor, FaultyContext())
+    with pytest.raises(PluginError, match="no response"):
+        made.run(numbers)
+    assert time.perf_counter() < numbers.deadline
+    numbers.deadline = None  # the other threads end
+    made.close()

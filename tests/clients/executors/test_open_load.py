@@ -14,6 +14,7 @@ STRATEGIES = {
     "http.client@serial": 1,
     "aiohttp@await": 1,
     "http.client@threads": 4,
+    "http.client@thread-pool": 4,
     "http.client@queue": 4,
     "http.client@processes": 3,
     "aiohttp@gather": 4,

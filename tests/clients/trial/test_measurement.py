@@ -45,7 +45,7 @@ def test_a_trial_imports_only_its_own_library(client, foreign):
     "strategy",
     ["http.client@threads", "http.client@queue", "http.client@sync_to_async", "http.client@process-chunks",
      "http.client@processes?start_method=spawn", "aiohttp@async-threads?threads=4", "requests-session-per-thread",
-     "aiohttp@async-processes"],
+     "http.client@thread-pool", "aiohttp@async-processes"],
 )  # fmt: skip
 def test_every_worker_of_a_warm_trial_is_warm(strategy, server):
     """However quick the answers are, no worker opens its connection inside the clock."""
