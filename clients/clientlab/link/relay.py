@@ -19,6 +19,9 @@ from clientlab.link.path import CongestionWindow, OneWay
 
 READ_AHEAD = 128 * 2**10
 UNREAD = 4 * 2**20  # the size of Linux's largest send buffer (tcp_wmem)
+# Clients work for tens of milliseconds between `connect` and their first byte. Pools keep a connection that was opened
+# ahead of its use for seconds. Between the two, a wrong guess costs one round trip in a second.
+_OPENED_AHEAD = 1.0  # seconds of silence
 HostPort = tuple[str, int]
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
 
@@ -31,6 +34,7 @@ class Flow:
         self.source: asyncio.Transport | None = None
         self.target: asyncio.Transport | None = None
         self.arrived_end: Callable[[], None] | None = None  # called after the last byte
+        self.first_sent: asyncio.Future[float] | None = None  # the time of the source's first byte or end
         self._window = CongestionWindow(way.rtt)
         self._waiting: deque[bytes | memoryview] = deque()
         self._size = 0  # bytes that wait
@@ -52,16 +56,16 @@ class Flow:
                 return
         self._waiting.append(data)
         self._size += size
-        self._send(way.clock())
+        self._send_new()
         if self._size > READ_AHEAD and not self._paused and self.source is not None:
             self._paused = True
             self.source.pause_reading()
 
     def end(self) -> None:
         self._ended = True
-        self._send(self.way.clock())
+        self._send_new()
 
-    def open(self, at: float) -> None:
+    def open(self, at: float, _: None = None) -> None:
         """Let bytes leave: the handshake is done."""
         self._open = True
         self._send(at)
@@ -78,6 +82,15 @@ class Flow:
         """Forget the waiting bytes: the connection was reset."""
         self._waiting.clear()
         self._size, self._open = 0, False
+        if self.first_sent is not None:
+            self.first_sent.cancel()
+
+    def _send_new(self) -> None:
+        """Send what has just come from the source, and note when it was the first."""
+        now = self.way.clock()
+        if self.first_sent is not None and not self.first_sent.done():
+            self.first_sent.set_result(now)
+        self._send(now)
 
     def _send(self, at: float) -> None:
         """Send what handshake, receiver, window and bandwidth permit. Read the source again if few bytes wait."""
@@ -172,30 +185,48 @@ def accept(up: OneWay, down: OneWay, target: HostPort) -> Side:
     flows = Flow(up), Flow(down)
     client, upstream = Side(*flows), Side(*reversed(flows))
     client.other, upstream.other = upstream, client
-
-    def connect(syn: float, _: None) -> None:
-        client.handshake = asyncio.ensure_future(_shake_hands(client, upstream, target, syn))
-
-    up.send(0, up.clock(), connect)
+    first_sent: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    client.reads.first_sent = first_sent
+    handshake = _shake_hands(client, upstream, target, up.clock(), first_sent)
+    client.handshake = asyncio.ensure_future(handshake)
     return client
 
 
-async def _shake_hands(client: Side, upstream: Side, target: HostPort, syn: float) -> None:
-    """Connect to the target when the SYN arrives, and let the client's bytes leave when the SYN-ACK is back.
+async def _shake_hands(
+    client: Side,
+    upstream: Side,
+    target: HostPort,
+    accepted: float,
+    first_sent: asyncio.Future[float],
+) -> None:
+    """Connect to the target when the SYN arrives, and let bytes leave when they would over a network.
 
-    The kernel has already completed the client's handshake, so the first bytes wait for the round trip.
+    There, `connect` takes a round trip, and the client works on its first bytes after it. Here, `connect` returns at
+    once, so the first bytes wait for the SYN-ACK, and then for as long as the client's work took.
     """
-    up, down, loop = client.reads.way, upstream.reads.way, asyncio.get_running_loop()
-    syn_ack: asyncio.Future[float] = loop.create_future()
-    down.send(0, syn, lambda due, _: syn_ack.set_result(due))
+    up, down = client.reads.way, upstream.reads.way
+    syn = await _cross(up, accepted)
+    syn_ack = _cross(down, syn)
     try:
-        await loop.create_connection(lambda: upstream, *target)
+        await asyncio.get_running_loop().create_connection(lambda: upstream, *target)
     except OSError as error:
         if error.errno != errno.ECONNREFUSED:
             sys.stderr.write(f"no connection to {target}: {error}\n")
         client.reset(await syn_ack)
         return
     connected = up.clock()
-    established = max(await syn_ack, connected)
-    client.reads.open(established)
-    up.send(0, established, lambda ack, _: upstream.reads.open(ack))  # a server that sends first waits for the ACK
+    answered = await syn_ack
+    ack = max(answered, connected)
+    up.send(0, ack, upstream.reads.open)  # a server that sends first waits for the ACK
+    sent = await first_sent
+    work = sent - accepted
+    if work >= _OPENED_AHEAD:
+        work = 0.0
+    up.add_alarm(max(answered + work, connected, sent), client.reads.open)
+
+
+def _cross(way: OneWay, at: float) -> asyncio.Future[float]:
+    """Return when a packet without payload arrives that leaves at `at`."""
+    arrival: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    way.send(0, at, lambda due, _: arrival.set_result(due))
+    return arrival

@@ -46,6 +46,43 @@ def test_a_transfer_takes_the_computed_time(bandwidth, new, kept, server, tmp_pa
         assert computed - 0.001 < measured < 1.02 * computed + 0.005
 
 
+@pytest.mark.parametrize(
+    ("silence", "response"),
+    [(0.03, 2 * RTT), (1.1, RTT)],
+    ids=["work between connect and the first byte", "a connection opened ahead"],
+)
+def test_the_first_byte_waits_for_the_handshake(silence, response, server, tmp_path):
+    with (
+        LinkProcess(Link(RTT), [server], tmp_path) as link,
+        connect(link.port_of(server)) as connection,
+    ):
+        time.sleep(silence)
+        measured = exchange(connection, 1)
+    assert response - 0.001 < measured < response + 0.02
+
+
+def test_a_server_that_sends_first_does_not_wait_for_the_client(tmp_path):
+    with (
+        serving(lambda connection: connection.sendall(b"x")) as address,
+        LinkProcess(Link(RTT), [address], tmp_path) as link,
+    ):
+        began = time.monotonic()
+        with connect(link.port_of(address)) as connection:
+            read(connection, 1)
+        assert 2 * RTT - 0.001 < time.monotonic() - began < 2 * RTT + 0.02
+
+
+def test_a_refused_connection_is_reset_after_a_round_trip(tmp_path):
+    with serving(answer) as address:
+        pass  # nothing listens there any more
+    with LinkProcess(Link(RTT), [address], tmp_path) as link:
+        began = time.monotonic()
+        connection = connect(link.port_of(address))
+        with connection, pytest.raises(ConnectionResetError):
+            connection.recv(1)
+        assert RTT - 0.001 < time.monotonic() - began < RTT + 0.02
+
+
 def test_large_bodies_pass_unchanged_while_either_side_reads_late(tmp_path):
     """20 MB in each direction are more than all buffers hold."""
     sent = os.urandom(1_000_000) * 20
