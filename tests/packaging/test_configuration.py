@@ -68,14 +68,22 @@ def pod_specs(overlay: str) -> dict[str, dict]:
 @pytest.mark.real
 @with_kubectl
 def test_no_pod_can_do_more_than_it_needs():
+    """It has the capabilities of its service in Compose, without which Caddy does not start."""
+    services = yaml.safe_load(read("compose.yaml"))["services"]
+    assert services["proxy"]["cap_add"] == ["NET_BIND_SERVICE"]
     found = pod_specs("") | pod_specs("monitoring")
     assert set(found) == {"flask", "aiohttp", "proxy", "scheduler", "worker", "lab", "prometheus", "grafana"}
     for name, spec in found.items():
         (container,) = spec["containers"]
         assert spec["securityContext"]["runAsNonRoot"], name
+        capabilities = {"drop": ["ALL"]}
+        if added := services.get(name, {}).get("cap_add"):
+            capabilities["add"] = added
         assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
-        }, name  # fmt: skip
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": capabilities,
+        }, name
         assert (spec["enableServiceLinks"], spec["automountServiceAccountToken"]) == (False, False), name
 
 
