@@ -189,6 +189,7 @@ def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(workflow, re
 @pytest.mark.parametrize(
     ("name", "value"),
     [("base", "\n"), ("head", "--index-url=http://evil"), ("options", "--env=base=/"),
+     ("options", "--fail-on=p99 +1%"), ("options", "--rounds=4"), ("options", "--url=http://a"), ("python", "3.10"),
      ("rounds", "3\n::set-env name=A::b"), ("python", "$(touch pwned)"), ("url", "ftp://x")],
 )  # fmt: skip
 def test_an_invalid_input_is_refused_in_one_line(name, value, tmp_path):
@@ -197,6 +198,18 @@ def test_an_invalid_input_is_refused_in_one_line(name, value, tmp_path):
     assert job.log.startswith(f"::error title=clientlab::input {name} is ")
     assert job.log.count("\n") == 1
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.real
+def test_only_the_environments_have_a_free_threaded_python(tmp_path, monkeypatch):
+    """The lab itself needs libraries without wheels for it."""
+    (tmp_path / "uv").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "uv").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    job = runner(tmp_path, python="3.13t", program="")
+    assert job.run("Check the inputs", "Install clientlab", "Build the environments") == 0, job.log
+    built = re.findall(r"^venv .* --python (\S+) .*/(\w+)$", job.log, re.MULTILINE)
+    assert built == [("3.13", "lab"), ("3.13t", "base"), ("3.13t", "head")]
 
 
 @pytest.mark.real
