@@ -88,3 +88,5 @@ def test_the_demo_runs_from_the_wheel_in_an_empty_folder(programs, tmp_path):
     page = call(programs / "clientlab", "report", "last", "--html", "report.html", folder=tmp_path)
     assert page.returncode == 0, page.stderr
     assert (tmp_path / "report.html").stat().st_size > 50_000
+    cold = call(programs / "clientlab", "run", "--cold", "-thttpx", "--rounds=1", folder=tmp_path)
+    assert cold.returncode == 0, cold.stderr

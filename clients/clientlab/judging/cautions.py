@@ -295,13 +295,6 @@ def few_rounds(of: Scope) -> str | None:
     return f"time ran out before all intervals were within {of.run.experiment.precision:.2%}" if wide else None
 
 
-@Rule("imports of the lab's own Python", "measure in an environment that has only your packages (--env)")
-def shared_packages(of: Scope) -> str | None:
-    """Imports may take too long: httpx, for example, imports rich if it is installed, as it is beside the lab."""
-    own = [one for one in of.trials if one.is_cold and one.planned.environment is None]
-    return "cold trials ran in the lab's own Python" if own else None
-
-
 @Rule("short trials", "raise -n: one delay by the scheduler is a large part of such a trial")
 def short_trials(of: Scope) -> str | None:
     """Chance has a large part in the result: measure longer before you compare."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clientlab import strategies
+from clientlab.distributions import dependencies_of
 from clientlab.trial import usage
 from clientlab.trial.usage import cpu_usable, memory_limit
 
@@ -72,7 +73,7 @@ def surroundings(
         libraries=_versions_of(distributions | serving),
         programs=programs,
         clock=f"{clock.implementation}, {clock.resolution:g} s",
-        dependencies=_dependencies_of(name for name in distributions if not name.endswith(".py")),
+        dependencies=dependencies_of(name for name in distributions if not name.endswith(".py")),
         compiled=compiled_into(distributions),
         openssl=ssl.OPENSSL_VERSION,
         python_build=python_build(),
@@ -130,39 +131,6 @@ def _versions_of(distributions: Iterable[str]) -> dict[str, str]:
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 versions[name] = importlib.metadata.version(name)
     return versions
-
-
-def _dependencies_of(distributions: Iterable[str]) -> dict[str, str]:
-    """Return the versions of all installed distributions that these require, directly or not.
-
-    A requirement counts if its marker holds for this Python and system, or if the requirement that led here names the
-    extra it belongs to.
-    """
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - see the module's docstring
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
-
-    roots = {canonicalize_name(name) for name in distributions}
-    queue: list[tuple[str, frozenset[str]]] = [(name, frozenset()) for name in roots]
-    seen, versions = set(queue), dict[str, str]()
-    for name, extras in queue:  # it grows during the loop
-        try:
-            distribution = importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        if name not in roots:
-            versions[name] = distribution.version
-        environments = [{"extra": extra} for extra in ("", *extras)]
-        for line in distribution.requires or ():
-            try:
-                requirement = Requirement(line)
-            except InvalidRequirement:  # old metadata, which installers skip as well
-                continue
-            one = canonicalize_name(requirement.name), frozenset(requirement.extras)
-            marker = requirement.marker
-            if one not in seen and (marker is None or any(map(marker.evaluate, environments))):
-                seen.add(one)
-                queue.append(one)
-    return dict(sorted(versions.items()))
 
 
 def python_build() -> str:

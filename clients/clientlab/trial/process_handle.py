@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any, Self
 
 from clientlab import child_processes
+from clientlab.distributions import unrelated_modules
 from clientlab.strategies import list_imports
 from clientlab.trial.context import CONTEXT_FILE, TrialContext
 
@@ -88,8 +89,10 @@ class ProcessHandle:
         arguments = [str(number) for number in (*inherited, shard)]
         command = interpreter.command("clientlab.trial.process", *arguments)
         if context.workload.cold:
-            modules = ",".join(list_imports(context.strategy))
-            command = [interpreter.program, "-P", _COLD_START, modules, *arguments]
+            modules = list_imports(context.strategy)
+            # The lab's packages would slow libraries down. An environment has what its user wants to measure.
+            hidden = unrelated_modules(*modules) if interpreter.lab is None else []
+            command = [interpreter.program, "-P", _COLD_START, " ".join(modules), " ".join(hidden), *arguments]
         self._process = child_processes.start(command, self._log, environment, inherited, stdin=child_input, cpus=cpus)
         if context.workload.cold:  # the interpreter has begun now: to fork this large process took time
             os.write(self._input, f"{perf_counter()!r}\n".encode())

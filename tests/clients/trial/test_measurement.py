@@ -18,11 +18,11 @@ from clientlab import strategies
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.trial import measurement
 from clientlab.trial.context import PeerAddress, TrialContext
-from clientlab.trial.process_handle import TrialFailed
+from clientlab.trial.process_handle import OWN, Interpreter, TrialFailed
 from clientlab.trial.sample_log import SampleLog
 from clientlab.workload.workload import Workload
 from clients.measured import is_alive, measure, trial_processes
-from running import eventually
+from running import ROOT, eventually
 
 pytestmark = pytest.mark.real
 
@@ -39,6 +39,26 @@ def test_a_trial_imports_only_its_own_library(client, foreign):
     assert client in modules
     own = {"clientlab.results", "clientlab.running", "mockupstream"}
     assert not {foreign, "numpy", "pydantic", "rich", "click", "psutil", *own} & set(modules)
+
+
+ENVIRONMENT = Interpreter(lab=str(ROOT / "clients"))
+
+
+OPTIONAL = {"click.core", "rich.console", "trio.abc"}
+
+
+@pytest.mark.parametrize(("interpreter", "found"), [(OWN, set()), (ENVIRONMENT, OPTIONAL)])
+def test_a_cold_trial_finds_only_what_its_library_requires(interpreter, found, server, tmp_path, monkeypatch):
+    """An environment shows all that it has: httpx imports click and rich, and trio at its first request."""
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    workload = Workload(requests=1, cold=True, warmup=0)
+    context = TrialContext(strategies.find("httpx"), workload, PeerAddress(server.url), str(tmp_path))
+    measured = measurement.measure(context, interpreter=interpreter)
+    assert measured.samples.errors == {}
+    log = (tmp_path / "trial.log").read_text(encoding="utf-8")
+    imported = {line.rpartition("|")[2].strip() for line in log.splitlines()}
+    assert {"httpx", "httpcore", "h11"} <= imported
+    assert imported & OPTIONAL == found
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,61 @@
+"""Installed distributions: what they require, and the modules that they do not.
+
+Environments import this module too, so it loads `packaging` only when it is needed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Iterable
+
+
+def dependencies_of(distributions: Iterable[str]) -> dict[str, str]:
+    """Return the versions of all installed distributions that these require, directly or not.
+
+    A requirement counts if its marker holds for this Python and system, or if the requirement that led here names the
+    extra it belongs to.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - see the module's docstring
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
+
+    roots = {canonicalize_name(name) for name in distributions}
+    queue: list[tuple[str, frozenset[str]]] = [(name, frozenset()) for name in roots]
+    seen, versions = set(queue), dict[str, str]()
+    for name, extras in queue:  # it grows during the loop
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        if name not in roots:
+            versions[name] = distribution.version
+        environments = [{"extra": extra} for extra in ("", *extras)]
+        for line in distribution.requires or ():
+            try:
+                requirement = Requirement(line)
+            except InvalidRequirement:  # old metadata, which installers skip as well
+                continue
+            one = canonicalize_name(requirement.name), frozenset(requirement.extras)
+            marker = requirement.marker
+            if one not in seen and (marker is None or any(map(marker.evaluate, environments))):
+                seen.add(one)
+                queue.append(one)
+    return dict(sorted(versions.items()))
+
+
+@functools.cache
+def unrelated_modules(*distributions: str) -> list[str]:
+    """Return the installed top-level modules that these distributions do not require.
+
+    The lab's own module is not among them, nor are those of editable installations.
+    """
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - see the module's docstring
+
+    required = {"clientlab", *dependencies_of(distributions)}
+    required.update(canonicalize_name(name) for name in distributions)
+
+    def are_unrelated(owners: list[str]) -> bool:
+        return required.isdisjoint(canonicalize_name(owner) for owner in owners)
+
+    modules = importlib.metadata.packages_distributions()
+    return [module for module, owners in modules.items() if are_unrelated(owners)]
