@@ -23,11 +23,18 @@ class Measured(Measurement):
         return sorted(self.samples.numbers.tolist())
 
 
-def measure(strategy: str, workload: Workload, url: str, *, ca_file: str | None = None, **options) -> Measured:
-    """Measure one trial against the server at `url`. `options`: as of `measurement.measure_by_steps`."""
+def measure(
+    strategy: str, workload: Workload, url: str, *, ca_file: str | None = None, slices: int = 1, **options
+) -> Measured:
+    """Measure one trial against the server at `url`, in at most so many slices of ten waves.
+
+    `options`: as of `measurement.measure_by_steps`.
+    """
     plugins.admit([strategy])
     with tempfile.TemporaryDirectory() as folder:
-        context = TrialContext(strategies.find(strategy), workload, PeerAddress(url, ca_file=ca_file), folder)
+        address = PeerAddress(url, ca_file=ca_file)
+        found = strategies.find(strategy)
+        context = TrialContext(found, workload, address, folder, slices=slices, least_waves=10)
         return Measured(**vars(measurement.measure(context, **options)))
 
 

@@ -90,3 +90,15 @@ def test_gevent_patches_before_the_client_is_imported(monkeypatch):
         measured = measure("urllib3@gevent", Workload(requests=20, concurrency=5, warmup=2), server.url)
         assert server.most_in_flight == 5
     assert measured.samples.errors == {}
+
+
+def test_numbers_report_when_the_first_wave_has_ended_and_when_the_deadline_has_passed():
+    """With 3 in flight, request 6 begins when 3 have ended."""
+    reported = []
+    deadline = time.perf_counter() + 0.05
+    numbers = RequestNumbers(None, deadline, first=100, slots=3, on_steady=reported.append)
+    given = list(numbers)
+    assert given[0] == 100
+    assert reported == [106, given[-1] + 1]
+    assert list(numbers) == []
+    assert len(reported) == 2

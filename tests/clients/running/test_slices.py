@@ -16,7 +16,7 @@ from clientlab.running import trial_runner
 from clientlab.running.execute import execute, resume_run
 from clientlab.running.schedule import count_slices
 from clientlab.running.trial_runner import TrialRunner
-from clients.documents import SURROUNDINGS
+from clients.documents import SURROUNDINGS, a_trial
 from clients.fake_testbed import FakeTestbed
 from clients.measured import trial_processes
 from clients.running.runs import NAME, Recorder, planned
@@ -125,3 +125,11 @@ def test_an_interrupt_within_a_slice_drops_the_round_and_keeps_those_before(stor
         again = carry_out(resume_run(run, SURROUNDINGS), server, store)
     assert [(trial.planned.round, trial.status) for trial in again.trials[4:]] == [(2, "done"), (2, "done")]
     assert again.status == "done"
+
+
+def test_slices_are_long_beside_the_requests_of_the_rounds_before():
+    """Requests of 20 ms want slices of 80 ms: two in 0.2 s."""
+    run = in_slices("urllib3", slices=None)
+    assert count_slices(run, run.experiment.arms[0]) == 8
+    before = a_trial("urllib3", arm=run.experiment.arms[0].name, long_seconds=0.02)
+    assert count_slices(run.with_trial(before), run.experiment.arms[0]) == 2

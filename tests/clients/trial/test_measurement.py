@@ -306,3 +306,27 @@ def test_no_client_uses_passwords_or_proxies_of_the_environment_or_keeps_cookies
         for name in ("authorization", "cookie"):
             assert [seen.headers.get(name) for seen in server.seen] == [None] * 4
     assert measured.samples.errors == {}
+
+
+@pytest.mark.parametrize(
+    ("wave", "least_waves", "slices"),
+    [(0.005, 10, 8), (0.05, 10, 4), (1.6, 10, 1), (None, 10, 8), (1.6, 0, 8)],
+    ids=["0.1 s each", "ten waves", "one wave", "unknown", "fixed"],
+)
+def test_a_slice_lasts_for_several_waves(wave, least_waves, slices, tmp_path):
+    context = TrialContext(
+        strategies.find("http.client"), Workload(duration=2.0), PeerAddress("http://host"), str(tmp_path),
+        slices=8, least_waves=least_waves,
+    )  # fmt: skip
+    assert measurement.choose_slices(context, wave) == slices
+
+
+@pytest.mark.real
+def test_a_trial_has_as_many_slices_as_its_waves_permit():
+    """Ten waves of 40 ms take 0.4 s, however many slices are planned."""
+    workload = Workload(duration=0.8, concurrency=4, timeout=5.0)
+    with counting_server(hold=0.04) as server:
+        found = measure("urllib3@threads", workload, server.url, slices=8)
+    assert len(found.outcome.slices) in {1, 2}  # a busy machine may take longer
+    assert found.outcome.steady_requests > 0
+    assert 0 < found.outcome.steady_cpu_seconds < found.outcome.cpu_seconds
