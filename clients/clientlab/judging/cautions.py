@@ -139,7 +139,7 @@ def errors(of: Scope) -> str | None:
     return f"{units.share(share)} of the requests failed{where} ({kinds}){bounds}"
 
 
-@Rule("trials were too short for a rate", "raise -d, or lower -c",
+@Rule("no steady rate", "raise -d, or lower -c",
       figures=["throughput", "time_per_request"], marks=True)  # fmt: skip
 def unsteady_rate(of: Scope) -> str | None:
     """The rate depends on the length of the trials, so the arm is not ranked: measure longer ones."""
