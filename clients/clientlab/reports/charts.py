@@ -109,7 +109,7 @@ def comparisons(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
         ]
         if rows:
             title = f"{part.capitalize()}s: {pairs[0].figure.label}"
-            yield _forest_plot(title, rows, "times that of the first one")
+            yield _forest_plot(title, rows, "times that of the second one")
     swept = {arm.name for arm in arms if arm.axes}
     for group in groups:
         what = f"{_ranking_label(group.ranks_by)}, times that of the fastest arm"
