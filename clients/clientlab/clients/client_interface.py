@@ -116,7 +116,7 @@ class Budget:
 StatusAndBody = tuple[int, bytes]  # plain and whole: a richer type would cost as much as the recorder
 Opened = Callable[[], None]  # called for each connection that a library opened without Python's sockets
 EventSink = Callable[[Any], object]  # receives a parsed event, as bytes or str
-Sink = Callable[[bytes], object]  # receives a body chunk by chunk; its return value is ignored
+Sink = Callable[[Any], object]  # receives a body in chunks: bytes, or a memoryview from pyqwest
 
 
 class ClientBase:

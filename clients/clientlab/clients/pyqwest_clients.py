@@ -101,8 +101,8 @@ class PyqwestAsync(_Pyqwest):
 
 
 def _hand_over(chunk: bytes | bytearray | memoryview, size: int | None, sink: Sink) -> None:
-    """Pass a chunk to the sink, in parts of at most `size` bytes, or whole if it is None."""
+    """Pass a chunk to the sink without a copy, in parts of at most `size` bytes, or whole if it is None."""
     view = memoryview(chunk)
     step = size or max(1, len(view))
     for at in range(0, len(view), step):
-        sink(bytes(view[at : at + step]))
+        sink(view[at : at + step])

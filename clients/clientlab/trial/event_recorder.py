@@ -64,6 +64,7 @@ class EventSink:
         """Take bytes as they arrived. They may end anywhere, and may hold several events."""
         now = perf_counter()
         self.size += len(chunk)
+        chunk = bytes(chunk)  # a memoryview has no `find`
         if self._pending:
             chunk = self._pending + chunk
             self._pending = b""
