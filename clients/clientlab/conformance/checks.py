@@ -37,7 +37,8 @@ RETRIES = Cause(2, "the client retries failed requests", "switch off retries: ur
 REDIRECTS = Cause(2, "the client follows redirects",
                   "redirect=False (urllib3), allow_redirects=False (requests, aiohttp), follow_redirects=False (httpx)")
 COMPRESSED = Cause(2, "the client asks for compressed answers", "send request.headers only (Accept-Encoding: identity)")
-HEADERS = Cause(2, "the client loses or changes headers", "send the headers of request.headers unchanged")
+HEADERS = Cause(2, "the client loses, changes or adds headers", "send the headers of request.headers and no others")
+COOKIES = Cause(2, "the client stores cookies", "use no cookie jar, or one that stays empty")
 METHOD = Cause(2, "the client uses another method", "use request.method")
 BODY = Cause(2, "the client loses or changes the body of the request", "send request.body unchanged")
 PART_READ = Cause(2, "the client does not return the whole body", "read each answer to its end; return its raw bytes")

@@ -22,6 +22,7 @@ from clientlab.conformance.server import Seen, ServerAnswer, ok
 from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.trial.process_handle import TrialFailed
 from clientlab.trial.sample_log import process_notes
+from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import Workload
 
 PATIENCE = 5.0  # seconds until requests, or the ends of processes, count as missing
@@ -132,9 +133,11 @@ def _judge_load(found: Evidence) -> Iterator[CheckResult]:
 def _find_changes(found: Evidence) -> Iterator[tuple[str, Cause | None]]:
     """Yield differences from the workload's method, headers and body, and from the client's version of HTTP."""
     method, size = found.workload.method, found.workload.payload_size
-    headers = {} if found.client.url_only else {"x-mine": "yes", "accept-encoding": "identity"}
-    if size:
-        headers["content-type"] = "application/json"
+    asked = {} if found.client.url_only else requests_of(found.workload, "")(0).headers
+    headers = {name.lower(): value for name, value in asked.items()}
+    permitted = {"host", "content-length", *headers}
+    if found.client.quirks.keep_alive_header:
+        permitted.add("connection")
     for seen in found.server.seen:
         if seen.method != method:
             yield f"the method is {method}, and {seen.method} reached the server", checks.METHOD
@@ -144,6 +147,9 @@ def _find_changes(found: Evidence) -> Iterator[tuple[str, Cause | None]]:
             if (got := seen.headers.get(name)) != value:
                 cause = checks.COMPRESSED if name == "accept-encoding" else checks.HEADERS
                 yield f"header {name}: {value} reached the server as {got!r}", cause
+        for name in [] if found.client.url_only else seen.headers.keys() - permitted:
+            cause = checks.COOKIES if name == "cookie" else checks.HEADERS
+            yield f"nobody asked for header {name}: {seen.headers[name]!r}", cause
         if not re.fullmatch(rb'{"data": ?"\w{%d}"}' % size if size else b"", seen.body):
             wanted = f"an object with 'data' of {size} characters" if size else "empty"
             yield f"the body must be {wanted}; {seen.body[:60]!r} reached the server", checks.BODY

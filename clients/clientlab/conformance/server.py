@@ -71,9 +71,9 @@ Respond = Callable[[Seen], ServerAnswer]
 
 
 def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
-    """Return a whole answer after which the connection stays open."""
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    """Return a whole answer after which the connection stays open. No client may send its cookie back."""
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nSet-Cookie: lab=1; Path=/\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def server_context(certificate: str = SOUND, version: str = "http/1.1") -> ssl.SSLContext:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from http.cookiejar import DefaultCookiePolicy
 
 import pycurl
 import urllib3
 
 from clientlab.clients.http_client import HttpClient
 from clientlab.clients.httpx_clients import HttpxClientH2
+from clientlab.clients.requests_clients import RequestsSession
 from clientlab.clients.urllib3_clients import Urllib3Pool
 from clientlab.executors.threads import Threads
 from clientlab.workload.workload import Request
@@ -31,6 +33,22 @@ class SendsTwice(Urllib3Pool):
         bare = Request(request.method, request.url, {}, request.body)
         super().send(bare)
         return super().send(bare)
+
+
+class StoresCookies(RequestsSession):
+    """Sends the cookies of earlier answers."""
+
+    def open(self):
+        super().open()
+        self.session.cookies.set_policy(DefaultCookiePolicy())
+
+
+class AddsAHeader(RequestsSession):
+    """Sends a header that nobody asked for."""
+
+    def open(self):
+        super().open()
+        self.session.headers["X-Trace"] = "1"
 
 
 class HoldsEvents(Urllib3Pool):

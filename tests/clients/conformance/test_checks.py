@@ -23,7 +23,9 @@ def judged(path: str, scenario) -> dict[str, CheckResult]:
 @pytest.mark.parametrize(
     ("path", "scenario", "expected"),
     [
-        (f"{MINE}:SendsTwice", load.check_same_work, {"1,000 requests": "2000", "method, headers, body": "x-mine"}),
+        (f"{MINE}:SendsTwice", load.check_same_work, {"1,000 requests": "2000", "method, headers, body": "accept: "}),
+        (f"{MINE}:StoresCookies", load.check_same_work, {"method, headers, body": "cookie: 'lab=1'"}),
+        (f"{MINE}:AddsAHeader", load.check_same_work, {"method, headers, body": "x-trace: '1'"}),
         pytest.param(f"{MINE}:CountsTwice", load.check_same_work, {"one request": "the lab counted 2 connections"},
                      marks=pytest.mark.release),
         (f"{MINE}:OneAtATime@threads", load.check_same_work,
