@@ -58,7 +58,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except FieldError as error:  # the core names fields, and the command line shows options
         parameters = [*report.params, *compare.params, *run.params]
         options = {str(one.name): one.opts[0] for one in parameters if isinstance(one, click.Option)}
-        return _refuse(error.render(options | {"stages": options["rate"], "out": "--out"}))
+        options |= {"stages": options["rate"], "body_base64": options["body"], "out": "--out"}
+        return _refuse(error.render(options))
     except LabError as error:
         say(error)
         return error.exit_code

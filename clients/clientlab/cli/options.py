@@ -79,12 +79,18 @@ RTT = TextType("time", _parse_each(_with_unit(values.parse_rtt)))
 BANDWIDTH = TextType("bandwidth", _parse_each(values.parse_bandwidth))
 
 
-def read_body(text: str) -> str:
-    """Return a request body: the text itself, or the content of ``@FILE``."""
+def read_body(text: str) -> str | bytes:
+    """Return a request body: the text itself, or the content of ``@FILE``, which is bytes if it is not UTF-8."""
+    if not text.startswith("@"):
+        return text
     try:
-        return Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
-    except (OSError, UnicodeDecodeError) as error:
+        content = Path(text[1:]).read_bytes()
+    except OSError as error:
         raise ValueError(f"{text}: {error}") from error
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
 
 
 def pairs(separator: str) -> Callable[..., dict[str, str]]:

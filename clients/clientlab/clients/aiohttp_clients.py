@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ssl
+from functools import partial
 from typing import Any, ClassVar
 
 import aiohttp
+from yarl import URL
 
 from clientlab.clients.client_interface import Budget, ClientBase, ClientSpec, Opened, Sink, StatusAndBody, tls_context
 from clientlab.errors import ErrorTable
@@ -68,10 +70,14 @@ class AiohttpSession(ClientBase):
     def new_session(self) -> aiohttp.ClientSession:
         """Return a session with the budget's limits, in the running loop."""
         connector, cookies = aiohttp.TCPConnector(ssl=self.tls or True, **self._connector), aiohttp.DummyCookieJar()
-        session = aiohttp.ClientSession(connector=connector, timeout=self._limits, cookie_jar=cookies)
+        session = aiohttp.ClientSession(
+            connector=connector, timeout=self._limits, cookie_jar=cookies, skip_auto_headers=["Content-Type"]
+        )
         # aiohttp sends a GET again when its connection is dropped. No other client does, and the
         # server would count more requests than were sent. aiohttp has no public option for it.
         session._retry_connection = False  # noqa: SLF001
+        # aiohttp decodes parts of a URL, such as %2F in a query. httpx-aiohttp gives it a text, not a `URL`.
+        session._build_url = partial(URL, encoded=True)  # type: ignore[method-assign]  # noqa: SLF001
         return session
 
     async def send(self, request: Request) -> StatusAndBody:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from clientlab.clients.client_interface import Budget, ClientSpec, Opened
+from clientlab.clients.client_interface import Budget, ClientSpec, Opened, Quirks
 from clientlab.errors import ErrorTable
 from clientlab.workload.load import is_warm
 from clientlab.workload.workload import NUMBER_FIELD, Request, ToolReport, Workload, encodes_each, varies
@@ -23,7 +23,8 @@ _BODY = "ab.body"
 _FAILED = re.compile(r"\(Connect: (\d+), Receive: (\d+), .*Exceptions: (\d+)\)")
 
 
-@ClientSpec("ab", "python", "pool", kind="program", program="ab", package="apache2-utils")
+@ClientSpec("ab", "python", "pool", kind="program", program="ab", package="apache2-utils",
+            quirks=Quirks(keep_alive_header=True))  # fmt: skip
 class ApacheBench:
     """ApacheBench, a load generator and no library: HTTP/1.0 with keep-alive, timed by its own clock."""
 
@@ -38,7 +39,8 @@ class ApacheBench:
     def refuses(workload: Workload) -> tuple[str, str] | None:
         """Return the first field that keeps `ab` from running the workload, and the reason; None if it can."""
         one, closed = "sends one request again and again", "sends the next request when one has ended"
-        has_body = any(part is not None for part in (workload.body, workload.payload_size, workload.upload_size))
+        parts = (workload.body, workload.body_base64, workload.payload_size, workload.upload_size)
+        has_body = any(part is not None for part in parts)
         reasons = (
             (workload.rate is not None, "rate", f"{closed}; leave out `rate`"),
             (workload.stages is not None, "stages", f"{closed}; leave out `stages`"),
@@ -66,14 +68,14 @@ class ApacheBench:
         headers = dict(request.headers)
         if request.body is not None:
             (folder / _BODY).write_bytes(request.body)
-            kind = next((headers.pop(name) for name in list(headers) if name.lower() == "content-type"), "text/plain")
+            kind = next(headers.pop(name) for name in list(headers) if name.lower() == "content-type")
             words += [_BODIES[request.method], str(folder / _BODY), "-T", kind]
         elif request.method == "HEAD":
             words += ["-i"]
         elif request.method != "GET":
             words += ["-m", request.method]
         for name, value in headers.items():
-            if name.lower() != "content-length":  # ab writes this header itself
+            if request.body is None or name.lower() != "content-length":  # ab writes the length of a body itself
                 words += ["-H", f"{name}: {value}"]
         return [*words, request.url]
 

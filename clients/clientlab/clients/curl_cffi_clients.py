@@ -20,6 +20,7 @@ class _CurlCffi(ClientBase):
     def _session_options(self) -> dict[str, Any]:
         return {
             "http_version": "v1",
+            "headers": {"Content-Type": None},  # libcurl would call a POST without a body a form
             "allow_redirects": False,
             "discard_cookies": True,
             "trust_env": False,

@@ -100,8 +100,9 @@ class PycurlHandle(Client):
             handle.setopt(pycurl.NOBODY, 1)
         elif request.method != ("GET" if request.body is None else "POST"):
             handle.setopt(pycurl.CUSTOMREQUEST, request.method)
-        # An empty "Expect:" keeps libcurl from waiting for 100-continue before a large body.
-        lines = [f"{name}: {value}" for name, value in request.headers.items()]
+        # A line that ends with a colon would drop the header. "Expect:" keeps libcurl from waiting for 100-continue
+        # before a large body.
+        lines = [f"{name}: {value}" if value else f"{name};" for name, value in request.headers.items()]
         handle.setopt(pycurl.HTTPHEADER, [*lines, "Expect:"])
         handle.setopt(pycurl.URL, request.url)
 

@@ -66,7 +66,7 @@ class RequestsPerCall(_Requests):
     """requests.request(…): a session and a connection per call."""
 
     def _respond(self, request: Request, *, stream: bool = False) -> requests.Response:
-        headers = {**request.headers, "Connection": None}  # no `keep-alive`, which other clients do not send
+        headers = {"Connection": None, **request.headers}  # no `keep-alive`, which other clients do not send
         timeout, verify = self._budget.timeout, self._budget.ca_file or True
         return requests.request(
             request.method, request.url, headers=headers, data=request.body, timeout=timeout, verify=verify,

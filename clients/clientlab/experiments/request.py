@@ -5,6 +5,7 @@ An error in a value of the request is a FieldError with the name of the field, a
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 from collections.abc import Collection, Iterator, Mapping
@@ -66,6 +67,8 @@ class RunRequest:
         given = {name: value for name, value in options.items() if value not in (None, (), {}) and value is not False}
         if isinstance(given.get("rate"), Stages):
             given["stages"] = given.pop("rate")
+        if isinstance(given.get("body"), bytes):
+            given["body_base64"] = base64.b64encode(given.pop("body")).decode()
         settings = {name: given.pop(name) for name in RunSettings.model_fields if name in given}
         workload = {one.name: given.pop(one.name) for one in fields(Workload) if one.name in given}
         own = {one.name: given[one.name] for one in fields(cls) if one.name in given}

@@ -28,7 +28,7 @@ from urllib.parse import urlencode, urlsplit
 
 from clientlab.errors import FieldError
 from clientlab.workload.values import draw_share
-from clientlab.workload.workload import Request, Workload, check_request_line
+from clientlab.workload.workload import Request, Workload, check_request_line, spell_path
 
 _SUPPORTED = "HAR, JSON Lines, vegeta's JSON targets, Caddy's JSON log, and nginx's or Apache's log (combined, common)"
 _SCRIPT = re.compile(rb"\bk6/http\b|\b(?:from|import) locust\b|schema\.getpostman\.com")
@@ -360,4 +360,4 @@ def _make_recorded(method: str, path: str, headers: Mapping[str, str], body: byt
         check_request_line(method, path, kept)
     except FieldError as error:  # its value is not shown, because it may be a secret
         raise ValueError(f"{error.key[0]}: {error.message}") from error
-    return Request(method, path, kept, body)
+    return Request(method, spell_path(path), kept, body or None)

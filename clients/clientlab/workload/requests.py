@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import string
@@ -12,7 +13,16 @@ from clientlab import __version__
 from clientlab.workload.recordings import choose_places, read_recorded_requests
 from clientlab.workload.streams import HEADER
 from clientlab.workload.values import draw_share
-from clientlab.workload.workload import NUMBER_FIELD, Body, Request, Workload, delay_of, encodes_each, varies
+from clientlab.workload.workload import (
+    NUMBER_FIELD,
+    Body,
+    Request,
+    Workload,
+    delay_of,
+    encodes_each,
+    spell_path,
+    varies,
+)
 
 BLOCK = 1 << 16  # bytes of the block that an upload repeats, so that generating it costs nothing
 _PINNED_HEADERS = {
@@ -83,14 +93,15 @@ def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> 
         def recorded_request(k: int) -> Request:
             found = recorded.requests[place_of(k)]
             if (one := made.get(found)) is None:
-                headers = _merge_headers(workload, found.headers)
+                headers = _merge_headers(workload, found.method, found.body, found.headers)
                 one = made[found] = replace(found, url=base + found.url, headers=headers)
             return one if delay is None else Request(one.method, delayed(one.url, delay(k)), one.headers, one.body)
 
         return recorded_request
 
-    body_of, headers, method = _make_bodies(workload, awaited=awaited), _merge_headers(workload, {}), workload.method
-    base += workload.path
+    body_of, method = _make_bodies(workload, awaited=awaited), workload.method
+    headers = _merge_headers(workload, method, body_of(), {})
+    base += spell_path(workload.path)
     stream = _stream_settings(workload)
 
     def request(k: int) -> Request:
@@ -124,7 +135,9 @@ def body_size(workload: Workload) -> int | None:
 def _make_bodies(workload: Workload, *, awaited: bool) -> Callable[[], Body | None]:
     body: Body | None = None
     if workload.body is not None:
-        body = workload.body.encode()
+        body = workload.body.encode() or None
+    elif workload.body_base64 is not None:
+        body = base64.b64decode(workload.body_base64) or None
     elif workload.upload_size is not None:
         upload = Upload(workload.upload_size, workload.seed)
         body = b"".join(upload) if workload.upload == "whole" else AsyncUpload(upload) if awaited else upload
@@ -137,15 +150,20 @@ def _make_bodies(workload: Workload, *, awaited: bool) -> Callable[[], Body | No
     return lambda: body
 
 
-def _merge_headers(workload: Workload, recorded: dict[str, str]) -> dict[str, str]:
+def _merge_headers(workload: Workload, method: str, body: Body | None, recorded: dict[str, str]) -> dict[str, str]:
     """Return the lab's own headers, a recorded request's, and the workload's. Later ones override earlier ones."""
     headers = dict(_PINNED_HEADERS)
+    if body is not None:
+        # What HTTP assumes of a body without a type (RFC 9110, 8.3). The lab does not guess from the content, and the
+        # libraries would send a form, a text, bytes or no type.
+        headers["Content-Type"] = "application/octet-stream"
+    elif method not in {"GET", "HEAD"}:
+        headers["Content-Length"] = "0"  # requests sends it with all other methods, and some libraries with none
     if workload.upload_size is not None:
-        # Without a length, each library would choose its own framing.
-        headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(workload.upload_size)}
+        headers["Content-Length"] = str(workload.upload_size)  # else, each library would choose its own framing
     if workload.payload_size is not None or (workload.stream is not None and workload.body is not None):
         headers["Content-Type"] = "application/json"
     for more in (recorded, workload.headers):
         given = {name.lower() for name in more}
         headers = {name: value for name, value in headers.items() if name.lower() not in given} | more
-    return headers
+    return {name: value.strip() for name, value in headers.items()}  # some libraries refuse blanks around a value

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
+from urllib.parse import quote, unquote_to_bytes
 
 from clientlab import units
 from clientlab.errors import FieldError
@@ -50,7 +52,8 @@ _MOST_SECONDS = 1e9  # thirty years
 _MOST_BYTES = 1 << 50
 _STREAMS, _STREAMS_OF_WARM_UP = 20, 2  # of a trial that names no number
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_NOT_IN_PATH = re.compile(r"[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
+_NOT_IN_PATH = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9/?:@!$&'()*+,;=%._~\[\]-]")
+_RESPELLED = re.compile(r"%..|['\[\]]")
 _HEADER_VALUE = re.compile(r"[ -~\t]*")
 
 _Whole = Annotated[int, Exactly()]
@@ -101,8 +104,9 @@ class Workload:
     """What a trial sends. Closed model: `concurrency` requests in flight until `requests` or `duration` is reached.
 
     Open model: requests arrive by `rate` or `stages` (see `load`). Times are in seconds. A request has one body: `body`
-    as text; a JSON object whose field ``data`` has `payload_size` random letters and digits; or `upload_size` random
-    bytes, in memory (``whole``) or generated while they are sent (``stream``). The seed decides random contents.
+    as text; the bytes of `body_base64`; a JSON object whose field ``data`` has `payload_size` random letters and
+    digits; or `upload_size` random bytes, in memory (``whole``) or generated while they are sent (``stream``). The
+    seed decides random contents.
     With `read` ``chunks``, the client reads at most `chunk_size` bytes of a response at a time and keeps none.
     `elapsed` also records the library's own time, and `first_byte` the time to the first byte of the body, which the
     client reads as it arrives and does not keep. `expect`: the statuses of successes; None: those below 400. `replay`:
@@ -123,6 +127,7 @@ class Workload:
     method: str = "GET"
     headers: dict[str, str] = field(default_factory=dict)
     body: str | None = None
+    body_base64: str | None = None
     replay: str | None = None
     replay_sha256: str | None = None  # the plan fills it in, and trials check it
     replay_times: Switch = False
@@ -323,9 +328,14 @@ def _check_stream(workload: Workload) -> None:
 
 
 def _check_bodies(workload: Workload) -> None:
-    bodies = [name for name in ("body", "payload_size", "upload_size") if getattr(workload, name) is not None]
+    names = ("body", "body_base64", "payload_size", "upload_size")
+    bodies = [name for name in names if getattr(workload, name) is not None]
     if len(bodies) > 1:
         raise FieldError(bodies[:1], "a request has one body; leave out all but one", also=bodies[1:])
+    try:
+        base64.b64decode(workload.body_base64 or "", validate=True)
+    except ValueError as error:
+        raise FieldError(["body_base64"], f"{error}; encode the bytes in base64") from error
     if workload.upload == "stream" and workload.upload_size is None:
         message = "there is nothing to send; set the number of bytes with `upload_size`"
         raise FieldError(["upload"], message, value="stream")
@@ -338,9 +348,16 @@ def _check_bodies(workload: Workload) -> None:
         if workload.replay_sha256 is not None:
             raise FieldError(["replay_sha256"], "it is the digest of the file of `replay`, which is missing")
         return
-    for name in ("path", "method", "body", "payload_size", "upload_size", "encode", "upload"):
+    for name in ("path", "method", *names, "encode", "upload"):
         if getattr(workload, name) != getattr(Workload, name):
             raise FieldError(["replay"], f"recorded requests have their own; leave out `{name}`", also=[name])
+
+
+def spell_path(path: str) -> str:
+    """Return a path and query in the one spelling that every library leaves as it is (RFC 3986, 6.2.2)."""
+    spelled = _RESPELLED.sub(lambda found: quote(unquote_to_bytes(found[0]), safe=""), path)
+    path, _, query = spelled.partition("?")
+    return f"{path}?{query}" if query else path
 
 
 def check_request_line(method: str, path: str, headers: Mapping[str, str]) -> None:
@@ -351,6 +368,8 @@ def check_request_line(method: str, path: str, headers: Mapping[str, str]) -> No
         raise FieldError(["path"], "write it from the root, like /todos/1", value=repr(path))
     if found := _NOT_IN_PATH.search(path):
         raise FieldError(["path"], f"a URL must not contain {found[0]!r}; percent-encode it", value=repr(path))
+    if not {".", ".."}.isdisjoint(spell_path(path).partition("?")[0].split("/")):
+        raise FieldError(["path"], "some libraries resolve '.' and '..'; write the path without them", value=repr(path))
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
             line = repr(mask_text(f"{name}: {value}"))

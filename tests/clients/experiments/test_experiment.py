@@ -163,7 +163,8 @@ def test_the_request_has_the_values_that_were_given(monkeypatch, tmp_path):
         return RunRequest.from_options(run.make_context("run", list(words)).params, "")
 
     monkeypatch.delenv("CLIENTLAB_CLUSTER", raising=False)
-    (tmp_path / "body.json").write_text('{"a": 1}')
+    (tmp_path / "body.json").write_bytes(b'{"a":\r\n1}')
+    (tmp_path / "image").write_bytes(b"\xff\r\n")
     request = parse(
         "demo", "-t", "aiohttp", "-t", "urllib3", "-n", "0", "-d", "150ms", "--until-precision", "3%", "--quick",
         "--route", "proxy", "--method", "post", "--header", "X-A: 1", "--header", "X-B:2", "--ca-file", "ca.pem",
@@ -173,11 +174,12 @@ def test_the_request_has_the_values_that_were_given(monkeypatch, tmp_path):
         command="", experiment="demo", strategies=("aiohttp", "urllib3"), quick=True, routes=("proxy",),
         rtt=(0.001, 2.0), ca_file=Path("ca.pem"), settings={"precision": "3%", "seed": 0},
         workload={
-            "requests": 0, "duration": 0.15, "method": "POST", "headers": {"X-A": "1", "X-B": "2"}, "body": '{"a": 1}',
-            "stages": Stages.parse("0s:5/s,1s:9/s"),
+            "requests": 0, "duration": 0.15, "method": "POST", "headers": {"X-A": "1", "X-B": "2"},
+            "body": '{"a":\r\n1}', "stages": Stages.parse("0s:5/s,1s:9/s"),
         },
     )  # fmt: skip
     assert parse("--rate", "5/s").workload == {"rate": 5.0}
+    assert parse("--body", f"@{tmp_path / 'image'}").workload == {"body_base64": "/w0K"}
     assert parse("--url", "http://h/?a=http://x").url == {"": "http://h/?a=http://x"}
     named = {"base": "http://h/?a=b", "head": "https://h"}
     assert parse(*(word for name, url in named.items() for word in ("--url", f"{name}={url}"))).url == named
