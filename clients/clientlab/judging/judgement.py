@@ -11,6 +11,7 @@ from typing import Any
 from clientlab import units
 from clientlab.judging import ranking
 from clientlab.judging.cautions import cautions_of
+from clientlab.judging.steadiness import may_become_steady
 from clientlab.results.document import Caution, ClaimResult, Run
 from clientlab.results.figures import BY_KEY, of_claim
 from clientlab.results.plan import Arm, AxisValue, Claim
@@ -61,6 +62,7 @@ def undecided_arms(run: Run, confidence: float = DECIDED_CONFIDENCE) -> set[str]
         compared += [(one.time, one.arm.name, one.base.name) for one in ranking.contrasts_by(part, run, confidence)]
     pairs = [pair for ratio, *pair in compared if ratio and decisions.decide(ratio).word == "undecided"]
     undecided = {name for pair in pairs for name in pair}
+    undecided |= {arm.name for arm in run.experiment.arms if may_become_steady(run.finished_trials_of(arm.name))}
     evidence = ClaimEvidence(run)
     for claim in run.experiment.claims:
         finding = evidence.finding(claim, confidence)

@@ -48,12 +48,26 @@ def find_unsteadiness(trials: Sequence[Trial]) -> str | None:
     if sum(is_decided_by_long) > _SHORT_ROUNDS * len(trials):
         shown = units.time(typical_long_seconds(trials))
         return f"too short: requests that take {shown} and more decide the rate; {_advise(trials)}"
-    change = _find_change(known)
+    change = _find_change_of_longest(trials)
     if change is None:
         return None
     word = "rises" if change > 0 else "falls"
     seconds = max(map(_slice_seconds, trials))
     return f"its rate {word} by {abs(math.expm1(change)):.0%} within {units.time(seconds)}, so it is not steady"
+
+
+def find_most_slices(trials: Sequence[Trial]) -> int | None:
+    """Return the most slices that further trials may have, so that their rate is steady; None if it was."""
+    if _find_change_of_all(trials) is None:
+        return None
+    fewest = min(len(trial.figures.windows) for trial in trials)
+    return fewest if _find_change_of_longest(trials) is None else max(1, fewest // 2)
+
+
+def may_become_steady(trials: Sequence[Trial]) -> bool:
+    """Return whether the rate changes within slices, and further trials can have longer ones."""
+    fewest = min((len(trial.figures.windows) for trial in trials), default=0)
+    return fewest > 1 and _find_change_of_longest(trials) is not None
 
 
 def typical_long_seconds(trials: Sequence[Trial]) -> float | None:
@@ -96,11 +110,23 @@ def _is_decided_by_long_requests(trial: Trial) -> bool:
     return not (is_starved and long > _STARVED_SHARE * seconds)
 
 
+def _find_change_of_longest(trials: Sequence[Trial]) -> float | None:
+    """Return the change within slices that the trials with the longest ones have, too; None if there is none."""
+    fewest = min((len(trial.figures.windows) for trial in trials), default=0)
+    longest = [trial for trial in trials if len(trial.figures.windows) == fewest]
+    return _find_change_of_all(trials) and _find_change_of_all(longest)
+
+
+def _find_change_of_all(trials: Sequence[Trial]) -> float | None:
+    return _find_change([window for trial in trials for window in trial.figures.windows])
+
+
 def _find_change(windows: Sequence[Window]) -> float | None:
     """Return the logarithm of the change from the first halves of the slices to the second; None if it may be chance.
 
     Its standard error is that of the jackknife (Tukey 1958).
     """
+    windows = [window for window in windows if window.cycles]
     early, late = sum(window.early for window in windows), sum(window.late for window in windows)
     if early <= 0 or late <= 0:
         return None

@@ -15,7 +15,7 @@ from clientlab import strategies
 from clientlab.judging import find_max
 from clientlab.judging.judgement import ClaimEvidence, undecided_arms
 from clientlab.judging.ranking import rank_arms
-from clientlab.judging.steadiness import LEAST_LONG_REQUESTS, LEAST_WAVES, typical_long_seconds
+from clientlab.judging.steadiness import LEAST_LONG_REQUESTS, LEAST_WAVES, find_most_slices, typical_long_seconds
 from clientlab.results.document import RoundsEnded, Run
 from clientlab.results.plan import Arm, Plan
 from clientlab.statistics.decisions import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, is_narrow, is_settled
@@ -96,7 +96,8 @@ def count_slices(run: Run, arm: Arm) -> int:
     """Return the most slices into which a trial's measured time is divided; its own waves may permit fewer.
 
     A trial stays whole if it cannot pause: one with a number of requests, a schedule, shards, or connections that are
-    opened while the clock runs. A slice lasts several times as long as the long requests of the rounds before.
+    opened while the clock runs. A slice lasts several times as long as the long requests of the rounds before, and
+    long enough for a steady rate.
     """
     plan = run.experiment
     workload = plan.workloads[arm.workload]
@@ -104,11 +105,13 @@ def count_slices(run: Run, arm: Arm) -> int:
         return 1
     if plan.slices is not None:
         return plan.slices
-    long = typical_long_seconds(run.finished_trials_of(arm.name))
+    before = run.finished_trials_of(arm.name)
+    most = find_most_slices(before) or _USUAL_SLICES
+    long = typical_long_seconds(before)
     if not long:
-        return _USUAL_SLICES
+        return most
     shortest = LEAST_LONG_REQUESTS * long
-    return max(1, min(_USUAL_SLICES, int((workload.duration or 0.0) / shortest)))
+    return max(1, min(most, int((workload.duration or 0.0) / shortest)))
 
 
 DEFAULT_TIME_BUDGET = 600.0

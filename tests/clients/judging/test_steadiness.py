@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.judging.ranking import rank_arms, shortfall
+from clientlab.judging.steadiness import find_most_slices, may_become_steady
 from clientlab.trial.result import Trial, Window
 from clients.documents import a_run, a_trial
 
@@ -64,3 +65,16 @@ def test_an_arm_that_is_too_short_has_no_ratio():
     others = [a_trial("pycurl", number, concurrency=10) for number in (1, 2, 3)]
     (standings,) = rank_arms(a_run(*short, *others)).values()
     assert [(one.name, one.ratio is None) for one in standings][-1] == ("urllib3", True)
+
+
+def test_longer_slices_follow_if_the_rate_changes_and_they_decide():
+    """Two slices follow four, and one of them is enough for a steady rate, although the short ones have none."""
+    short = trials(*[window(late=1.2)] * 4)
+    assert (find_most_slices(short), may_become_steady(short)) == (2, True)
+    both = [*short, *trials(window(late=1.01), window(late=1.01))]
+    assert (find_most_slices(both), may_become_steady(both)) == (2, False)
+    assert shortfall(both) is None
+    whole = trials(window(late=1.2))
+    assert (find_most_slices(whole), may_become_steady(whole)) == (1, False)
+    assert shortfall(whole) is not None
+    assert find_most_slices(trials(window(), window())) is None
