@@ -179,7 +179,7 @@ class RequestNumbers:
 
     def __init__(  # noqa: PLR0913 - with a wave's size and its callback
         self, count: int | None, deadline: float | None = None, first: int = 0, step: int = 1, *, least: int = 0,
-        slots: int = 0, on_steady: Callable[[int], object] = bool,
+        slots: int = 0, on_steady: Callable[[int], object] = lambda _number: None,
     ) -> None:  # fmt: skip
         self.count, self.deadline, self.first, self.least = count, deadline, first, least
         self.extended = self.over = False

@@ -46,8 +46,8 @@ def undecided_arms(run: Run, confidence: float = DECIDED_CONFIDENCE) -> set[str]
     """Return the arms of comparisons that further rounds may decide: a run with a budget measures only these further.
 
     The comparisons are those with the fastest of a group, with the baseline, and between environments, servers, links
-    and routes, and those of claims. `confidence`: of their intervals. A look after each round does little harm at
-    99.9 % (Haybittle 1971, Peto et al. 1976).
+    and routes, and those of claims. An arm whose rate is not steady yet has none, but may get some. `confidence`: of
+    their intervals. A look after each round does little harm at 99.9 % (Haybittle 1971, Peto et al. 1976).
     """
     baseline, names = run.experiment.baseline, {ranking.arm_key(arm): arm.name for arm in run.experiment.arms}
     compared: list[tuple[Ratio | None, str, str]] = []  # a ratio, and the arms that it compares
@@ -62,7 +62,9 @@ def undecided_arms(run: Run, confidence: float = DECIDED_CONFIDENCE) -> set[str]
         compared += [(one.time, one.arm.name, one.base.name) for one in ranking.contrasts_by(part, run, confidence)]
     pairs = [pair for ratio, *pair in compared if ratio and decisions.decide(ratio).word == "undecided"]
     undecided = {name for pair in pairs for name in pair}
-    undecided |= {arm.name for arm in run.experiment.arms if may_become_steady(run.finished_trials_of(arm.name))}
+    if run.experiment.slices is None:
+        every = [arm.name for arm in run.experiment.arms]
+        undecided |= {arm for arm in every if may_become_steady(run.finished_trials_of(arm))}
     evidence = ClaimEvidence(run)
     for claim in run.experiment.claims:
         finding = evidence.finding(claim, confidence)

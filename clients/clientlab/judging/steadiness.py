@@ -32,9 +32,9 @@ _STANDARD_ERRORS = 3
 def find_unsteadiness(trials: Sequence[Trial]) -> str | None:
     """Return why the rate of an arm with these trials depends on their length; None if it does not.
 
-    Trials without windows have no such rate, and streams are not compared by it.
+    Other loads than those of `_with_windows` are not compared by such a rate.
     """
-    trials = [trial for trial in trials if trial.figures.windows and trial.figures.stream is None]
+    trials = _with_windows(trials)
     if not trials:
         return None
     windows = [window for trial in trials for window in trial.figures.windows]
@@ -42,22 +42,23 @@ def find_unsteadiness(trials: Sequence[Trial]) -> str | None:
     if len(windows) - len(known) > _SHORT_SHARE * len(windows):
         concurrency = trials[0].planned.concurrency
         wave = units.time(_typical_wave(trials))
-        return f"too short: a wave of {concurrency:,} requests takes {wave}; {_advise(trials)}"
+        return f"too short: a wave of {concurrency:,} requests takes {wave}; {_advise(find_least_duration(trials))}"
     is_decided_by_long = [_is_decided_by_long_requests(trial) for trial in trials]
     # The first round does not know how long its requests are.
     if sum(is_decided_by_long) > _SHORT_ROUNDS * len(trials):
         shown = units.time(typical_long_seconds(trials))
-        return f"too short: requests that take {shown} and more decide the rate; {_advise(trials)}"
+        return f"too short: requests that take {shown} and more decide the rate; {_advise(find_least_duration(trials))}"
     change = _find_change_of_longest(trials)
     if change is None:
         return None
     word = "rises" if change > 0 else "falls"
-    seconds = max(map(_slice_seconds, trials))
-    return f"its rate {word} by {abs(math.expm1(change)):.0%} within {units.time(seconds)}, so it is not steady"
+    size, seconds = units.share(abs(math.expm1(change))), max(map(_slice_seconds, trials))
+    return f"its rate {word} by {size} within {units.time(seconds)}, so it is not steady; {_advise(2 * seconds)}"
 
 
 def find_most_slices(trials: Sequence[Trial]) -> int | None:
     """Return the most slices that further trials may have, so that their rate is steady; None if it was."""
+    trials = _with_windows(trials)
     if _find_change_of_all(trials) is None:
         return None
     fewest = min(len(trial.figures.windows) for trial in trials)
@@ -66,8 +67,14 @@ def find_most_slices(trials: Sequence[Trial]) -> int | None:
 
 def may_become_steady(trials: Sequence[Trial]) -> bool:
     """Return whether the rate changes within slices, and further trials can have longer ones."""
+    trials = _with_windows(trials)
     fewest = min((len(trial.figures.windows) for trial in trials), default=0)
     return fewest > 1 and _find_change_of_longest(trials) is not None
+
+
+def _with_windows(trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials that have a steady rate to be compared by: closed loads with a duration, but no streams."""
+    return [trial for trial in trials if trial.figures.windows and trial.figures.stream is None]
 
 
 def typical_long_seconds(trials: Sequence[Trial]) -> float | None:
@@ -92,9 +99,9 @@ def _slice_seconds(trial: Trial) -> float:
     return ((figures.wall_seconds or 0.0) - (figures.tail_seconds or 0.0)) / len(figures.windows)
 
 
-def _advise(trials: Sequence[Trial]) -> str:
-    """Return for how long to measure."""
-    return f"use -d {math.ceil(find_least_duration(trials))}s or more"
+def _advise(seconds: float) -> str:
+    """Return what to do, if trials have to last so long."""
+    return f"use -d {math.ceil(seconds)}s or more"
 
 
 def _is_decided_by_long_requests(trial: Trial) -> bool:

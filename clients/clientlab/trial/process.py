@@ -142,9 +142,11 @@ class _SteadyCpu:
 
         return RequestNumbers(None, deadline, first, least=least, slots=self._slots, on_steady=read)
 
-    def sum(self) -> tuple[float, int]:
-        """Return the CPU seconds of the steady parts, and the requests that began in them."""
+    def sum(self) -> tuple[float, int] | tuple[None, None]:
+        """Return the CPU seconds of the steady parts, and the requests that began in them; None if there are none."""
         complete = [readings[:2] for readings in self._slices if len(readings) > 1]
+        if not complete:
+            return None, None
         seconds = sum(end - begin for (_, begin), (_, end) in complete)
         requests = sum(after - first for (first, _), (after, _) in complete)
         return seconds, requests

@@ -21,7 +21,7 @@ from clientlab.trial.samples import Flags, Records
 
 _FULL = 0.95  # share of the most requests in flight from which all slots are taken
 _EVERY_SLOT = 0.9  # share of the concurrency from which it is the number of slots: one may always be between requests
-_LEAST_WAVES = 3  # that remain after the first one
+_WAVES_LEFT = 3  # that remain after the first one
 _LONG_SHARE = 0.05  # of the time in flight, that long requests hold
 
 
@@ -31,10 +31,6 @@ class Steady:
 
     windows: list[Window]
     counted: Flags
-
-    @property
-    def covers(self) -> bool:
-        return any(window.cycles for window in self.windows)
 
 
 def find_steady(records: Records, outcome: Outcome, duration: float, slots: int) -> Steady:
@@ -75,7 +71,7 @@ def _find_window(starts: Floats, ends: Floats, seconds: float, slots: int) -> tu
     steady_at = ended[first - 1]
     wave = steady_at - full_at
     last = min(int(np.searchsorted(ended, seconds - wave)), count - slots)
-    if seconds - steady_at < _LEAST_WAVES * wave or last <= first or wave <= 0:
+    if seconds - steady_at < _WAVES_LEFT * wave or last <= first or wave <= 0:
         return Window(slots=slots, wave_seconds=wave), nothing
     # When request k has ended, request k + slots begins in its place.
     steady = slice(first + slots, last + slots)

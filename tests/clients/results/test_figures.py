@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
-from clientlab.trial.result import Disturbance, HighestRate, OpenLoad, StreamFigures
+from clientlab.trial.result import Disturbance, HighestRate, OpenLoad, StreamFigures, Window
 from clients.documents import a_failed_trial, a_trial, quantiles
 
 KNOWN = a_trial(
@@ -42,6 +42,14 @@ def test_every_figure_is_read_from_a_trial():
     }  # fmt: skip
     assert {key: found[key] for key in expected} == expected
     assert None not in found.values()
+
+
+def test_cpu_time_per_request_is_that_of_the_steady_part():
+    """Of 1,000 requests, 100 failed. The steady part has 800 of them."""
+    window = Window(slots=1, wave_seconds=0.001, cycles=800, cycle_seconds=0.8, ended=800, seconds=0.8)
+    steady = {"windows": [window], "steady_cpu_seconds": 0.18, "steady_requests": 800}
+    trial = a_trial("urllib3", cpu_seconds=0.5, errors={"reset": 100}, **steady)
+    assert BY_KEY["cpu"].of(trial) == pytest.approx(0.18 / 720)
 
 
 def test_what_a_trial_does_not_have_is_unknown_and_not_0():

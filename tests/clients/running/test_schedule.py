@@ -152,3 +152,6 @@ def test_the_estimate_of_a_run_holds_its_warm_up_and_connections_or_is_its_budge
     few, many = (estimate("aiohttp@workers", duration=1.0, concurrency=count) for count in (10, 1000))
     assert many - few > 1
     assert schedule.estimate_seconds(a_run(a_trial(), budget=60.0).experiment) >= 60
+    plan = planned("http.client", rounds=1, warmup=10, requests=20).experiment
+    slow = schedule.estimate_seconds(plan, answer=9.0) - schedule.estimate_seconds(plan)
+    assert slow == pytest.approx(30 * 9, rel=0.01)

@@ -34,6 +34,13 @@ def test_uniform_arrivals_are_evenly_spaced_over_the_whole_duration():
     assert starts(rate=parse_rate("30/m"), requests=3) == [0.0, 2.0, 4.0]
 
 
+def test_even_arrivals_are_planned_for_the_time_until_the_next_one_would_begin():
+    """10 of them arrive in 45.5 s at 0.2/s, which is not a rate of 0.22/s."""
+    schedule = arrivals_of(Workload(rate=0.2, duration=45.5))
+    assert (schedule.count, schedule.length) == (10, 45.5)
+    assert schedule.count / schedule.span == pytest.approx(0.2)
+
+
 def test_a_stage_changes_the_rate_exactly_at_its_time():
     """100 per second for 30 s, then 1,000 per second: no request is lost at the step."""
     found = starts(stages=Stages.parse("0s:100/s,30s:1000/s"), duration=40.0)
