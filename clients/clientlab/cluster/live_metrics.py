@@ -19,10 +19,10 @@ from clientlab.results.plan import Arm
 from clientlab.statistics.histogram import Floats
 from clientlab.trial.result import Outcome, PlannedTrial
 from clientlab.trial.sample_log import ERROR_CODES, process_notes
-from clientlab.trial.samples import Flags, Integers, LogFollower
+from clientlab.trial.samples import Flags, Integers, LogFollower, evaluate, find_delay_shares
 from clientlab.trial.stream_times import EventFollower, parse_marks
 from clientlab.trial.usage import read_footprint
-from clientlab.workload.load import arrivals_of
+from clientlab.workload.load import arrivals_of, is_staggered
 from clientlab.workload.workload import Workload, delay_of
 
 BUCKETS = (
@@ -148,7 +148,10 @@ class TrialMetrics(Collector):
         # A failed request has no answer: it ranks after every successful one, as in the quantiles of the run file.
         self._latency.add(seconds, records["error"] == 0)
         if self._delay_of is not None:
-            self._delayed += sum(map(self._delay_of, numbers.tolist()))
+            asked = evaluate(self._delay_of, numbers)
+            if is_staggered(self._workload):
+                asked *= find_delay_shares(numbers, [0], self._trial.concurrency)
+            self._delayed += float(asked.sum())
         self._cpu = max(self._cpu, self._read_cpu() - self._cpu_before)
         opened = sum(note.opened for note in process_notes(self._folder))
         self._connections = max(0, opened - self._connections_before)

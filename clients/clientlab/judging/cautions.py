@@ -11,13 +11,16 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from clientlab import strategies, units
 from clientlab.errors import LabError
+from clientlab.judging.ranking import arm_key, rank_arms
 from clientlab.judging.steadiness import find_unsteadiness
 from clientlab.results.document import Caution, Run, failed_for_good
-from clientlab.results.figures import BY_KEY, FIGURES
+from clientlab.results.figures import BY_KEY, FIGURES, cost_of
 from clientlab.results.surroundings import is_free_threaded
+from clientlab.statistics.decisions import decide
 from clientlab.statistics.histogram import QUANTILES
 from clientlab.statistics.ratios import FEWEST_ROUNDS
 from clientlab.trial.bottleneck import SHORT_SECONDS, describe_growth
@@ -29,11 +32,15 @@ _MOST_WRITE_ERROR = 1e-3  # seconds by which an upstream may write an event late
 
 @dataclass(frozen=True)
 class Scope:
-    """What a rule looks at: an arm with its finished trials, or the whole run if `arm` is empty."""
+    """What a rule looks at: an arm with its finished trials, or the whole run if `arm` is empty.
+
+    `slower_than`: the trials of the arm that it is compared with, if it is found to be slower.
+    """
 
     run: Run
     arm: str = ""
     trials: Sequence[Trial] = ()
+    slower_than: Sequence[Trial] = ()
 
     @property
     def bottleneck(self) -> Bound | None:
@@ -85,7 +92,7 @@ RULES: list[Rule] = []  # all rules, most serious first
 
 def cautions_of(run: Run) -> list[Caution]:
     """Return the cautions of a run, most serious first."""
-    arms = [Scope(run, arm.name, run.finished_trials_of(arm.name)) for arm in run.experiment.arms]
+    arms = _scopes(run)
     cautions = []
     for rule in RULES:
         arms_by_message: dict[str, list[str]] = {}
@@ -99,6 +106,22 @@ def cautions_of(run: Run) -> list[Caution]:
             cautions.append(Caution(kind=rule.kind, text="; ".join(parts), advice=rule.advice, arms=names,
                                     figures=[*rule.figures]))  # fmt: skip
     return cautions
+
+
+def _scopes(run: Run) -> list[Scope]:
+    """Return what a rule looks at, for each arm."""
+    arms = {arm_key(arm): arm.name for arm in run.experiment.arms}
+    references = {}
+    for group, standings in rank_arms(run).items():
+        for one in standings:
+            if one.ratio is not None and decide(one.ratio).word == "slower":
+                references[arms[group, one.name]] = arms[group, one.reference]
+    scopes = []
+    for arm in run.experiment.arms:
+        reference = references.get(arm.name)
+        slower_than = [] if reference is None else run.finished_trials_of(reference)
+        scopes.append(Scope(run, arm.name, run.finished_trials_of(arm.name), slower_than))
+    return scopes
 
 
 def commonest_verdict(trials: Iterable[Trial]) -> Bound | None:
@@ -206,12 +229,39 @@ def server_bound(of: Scope) -> str | None:
     replacements = of.run.experiment.replaced.values()
     if any(trial.figures.driver is not None or trial.planned.strategy in replacements for trial in of.trials):
         return None
-    return {
+    bounds = {
         "upstream-bound": "the upstream was the bottleneck",
         "upstream-threads": "the upstream's threads were the bottleneck",
         "proxy-bound": "the proxy was the bottleneck",
         "link-bound": "the link's process was the bottleneck",
-    }.get(of.bottleneck or "")
+    }
+    return bounds.get(of.bottleneck or "") or _describe_unequal_upstream(of)
+
+
+def _describe_unequal_upstream(of: Scope) -> str | None:
+    """Return how much longer the upstream held an arm's requests if that is most of what makes the arm slower."""
+    if not all(trial.figures.windows for trial in (*of.trials, *of.slower_than)):
+        return None
+
+    def compute_work(trial: Trial) -> float | None:
+        """Return the seconds that the upstream held a request beyond the delay that it asked for."""
+        use, asked = trial.servers.upstream, trial.figures.delay_seconds
+        if use is None or use.held_seconds is None or not use.requests or asked is None:
+            return None
+        return use.held_seconds / use.requests - asked
+
+    def compute_cycle(trial: Trial) -> float:
+        return trial.planned.concurrency * cost_of(trial)
+
+    works = [[compute_work(trial) for trial in trials] for trials in (of.trials, of.slower_than)]
+    own, other = ([work for work in one if work is not None] for one in works)
+    if not own or not other:
+        return None
+    longer = median(own) - median(other)
+    slower = median(map(compute_cycle, of.trials)) - median(map(compute_cycle, of.slower_than))
+    if longer <= slower / 2:
+        return None
+    return f"the upstream held its requests {units.time(longer)} longer, which is most of the difference"
 
 
 @Rule("the upstream wrote events late", "use fewer or slower streams, or give the upstream more workers or cores",

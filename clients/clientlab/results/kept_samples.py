@@ -6,15 +6,13 @@ polars.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from clientlab.trial.result import Trial
 from clientlab.trial.samples import Samples
-from clientlab.workload.workload import Workload, delay_of, unavoidable_of
+from clientlab.workload.workload import Workload, delay_of
 
 FOLDER = "samples"
 
@@ -24,15 +22,15 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
 
     `began`: when the trial began, in seconds of the monotonic clock.
     """
-
-    def seconds(of: Callable[[int], float] | None) -> npt.NDArray[np.float64]:
-        return np.full(count, np.nan) if of is None else np.fromiter(map(of, found.numbers.tolist()), np.float64, count)
-
     records, count = found.records, len(found.records)
     kinds = np.array(["", *found.kinds.values()])
     places = np.zeros(256, np.uint8)  # from the code in a record to the index of its kind
     places[list(found.kinds)] = np.arange(1, len(kinds))
-    unavoidable = seconds(unavoidable_of(workload, trial.planned.link))
+    delay = delay_of(workload)
+    asked = np.full(count, np.nan) if delay is None else found.delays(delay)
+    unavoidable = asked
+    if (link := trial.planned.link) is not None:
+        unavoidable = np.nan_to_num(asked) + link.rtt
     none = np.broadcast_to(np.float32(np.nan), count)
     columns = {
         # A column of equal values takes no memory, and next to no space once it is compressed.
@@ -45,7 +43,7 @@ def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began:
         "status": records["status"],  # of the response; 0 without one
         "error": kinds[places[records["error"]]],  # empty if the request succeeded
         "bytes": records["bytes"],  # of the response's body
-        "delay_seconds": seconds(delay_of(workload)),  # asked of the upstream; NaN without a delay
+        "delay_seconds": asked,  # of the upstream; NaN without a delay
         "overhead_seconds": records["seconds"] - unavoidable,  # NaN without a delay or a link
         "elapsed_seconds": records["elapsed"] if workload.elapsed else none,
         "first_byte_seconds": records["seconds"] - records["elapsed"] if workload.first_byte else none,

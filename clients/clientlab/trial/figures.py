@@ -31,7 +31,7 @@ from clientlab.trial.result import (
     Slice,
     StreamFigures,
 )
-from clientlab.trial.samples import Flags, Records, Samples
+from clientlab.trial.samples import Flags, Records, Samples, evaluate
 from clientlab.trial.stream_times import StreamTimes
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.recordings import choose_places, read_recorded_requests
@@ -72,7 +72,12 @@ class TrialRequests:
     def delays(self) -> Floats | None:
         """The requested delay of each request that was sent, in seconds; None without delays."""
         delay = delay_of(self._workload)
-        return None if delay is None else evaluate(delay, self.sent.numbers)
+        return None if delay is None else self.sent.delays(delay)
+
+    @property
+    def mean_delay(self) -> float | None:
+        """Mean delay that was asked for, in seconds; None without delays or requests."""
+        return None if self.delays is None or not len(self.delays) else float(self.delays.mean())
 
     @property
     def mean_seconds(self) -> float:
@@ -209,11 +214,6 @@ class TrialRequests:
                 0.0 if unavoidable is None else evaluate(unavoidable, found.numbers),
             ),
         )
-
-
-def evaluate(function: Callable[[int], float], numbers: npt.NDArray[np.int64]) -> Floats:
-    """Return the seconds that the function gives for each request number."""
-    return np.fromiter(map(function, numbers.tolist()), np.float64, len(numbers))
 
 
 def split_by_success(records: Records) -> tuple[Floats, Floats]:

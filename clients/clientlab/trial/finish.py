@@ -92,6 +92,7 @@ def finish_trial(
         outcome.wall_seconds,
         requests_per_second=requests.succeeded_share * load.rate,
         windows=[] if steady is None else steady.windows,
+        delay_seconds=requests.mean_delay,
         tail_seconds=load.tail,
         open_load=open_load,
         overhead_seconds=(
@@ -139,7 +140,7 @@ def _find_load(
     records, wall, duration = samples.records, outcome.wall_seconds, workload.duration or 0.0
     mean_rate = len(records) / wall if wall else 0.0
     if is_steady(workload) and not outcome.extended:
-        steady = find_steady(records, outcome, duration, slots)
+        steady = find_steady(samples, outcome, duration, slots)
         return _Load(rate_of(steady.windows) or mean_rate, max(0.0, wall - duration), steady)
     if workload.requests is None or not parts:
         return _Load(mean_rate)

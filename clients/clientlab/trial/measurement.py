@@ -29,10 +29,17 @@ from clientlab.trial.process_handle import (
 from clientlab.trial.rests import Rests
 from clientlab.trial.result import Outcome
 from clientlab.trial.sample_log import process_notes
-from clientlab.trial.samples import FinishedCounter, Samples, next_number, read_measured, read_wave
+from clientlab.trial.samples import (
+    FinishedCounter,
+    Samples,
+    find_delay_shares,
+    next_number,
+    read_measured,
+    read_wave,
+)
 from clientlab.trial.stream_times import StreamTimes, read_streams
 from clientlab.trial.usage import memory_left, read_footprint
-from clientlab.workload.load import longest_pause, requests_in
+from clientlab.workload.load import is_staggered, longest_pause, requests_in
 from clientlab.workload.workload import stream_seconds
 
 START_AHEAD = 0.05  # seconds from reading the machine's counters to the start of a divided trial
@@ -116,6 +123,7 @@ def measure_by_steps(  # noqa: C901, PLR0913, PLR0915 - one story, with the limi
         has_threads = strategies.executor_spec(context.strategy.executor).threads and not client.own_threads
         waits = LockWaits(processes.pids if has_threads else list)
         rests = Rests(processes, folder)
+        firsts = [] if in_slices else [0]  # number of the first request of each slice
         for index in range(slices):
             with watch.pause():
                 yield
@@ -129,7 +137,9 @@ def measure_by_steps(  # noqa: C901, PLR0913, PLR0915 - one story, with the limi
             rests.start()
             watch.begin("measured")
             if in_slices:
-                processes.resume(next_number(folder))
+                first = next_number(folder)
+                firsts.append(first)
+                processes.resume(first)
                 if index % _SLICES_PER_LOOK == min(_SLICES_PER_LOOK, slices) // 2:
                     time.sleep(duration / slices / 2)
                     waits.look()
@@ -159,6 +169,9 @@ def measure_by_steps(  # noqa: C901, PLR0913, PLR0915 - one story, with the limi
     whole = parts[0] if len(parts) == 1 else sum_outcomes(parts)
     outcome = whole.model_copy(update={"disturbance": disturbance})
     found = read_measured(folder)
+    if is_staggered(context.workload):
+        shares = find_delay_shares(found.numbers, firsts, context.concurrency)
+        found = replace(found, delay_shares=shares)
     streams = None if context.workload.stream is None else read_streams(folder, found)
     samples, tool = _join_slices(found, done[0].slices), None
     if (note := folder / TOOL_FILE).exists():

@@ -40,7 +40,7 @@ from clientlab.trial import usage
 from clientlab.trial.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.trial.recorder import CallerFactory
 from clientlab.trial.recording import preallocate
-from clientlab.trial.sample_log import begin_schedule
+from clientlab.trial.sample_log import begin_schedule, begin_slice
 from clientlab.workload.load import arrivals_of
 from clientlab.workload.recordings import read_recorded_requests
 
@@ -230,6 +230,7 @@ def _run_in_slices(context: TrialContext, events: Events) -> None:
         if perf_counter() - rested > context.rest:
             executor.run(RequestNumbers(context.concurrency, first=-context.concurrency))
         first = int(events.send_and_wait("ready"))
+        begin_slice(Path(context.folder), first)
         clock = _Stopwatch()
         executor.run(steady.numbers_until(clock.began + length, first))
         wall, used = clock.read()

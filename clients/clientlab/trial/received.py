@@ -15,7 +15,6 @@ from zlib import crc32
 import numpy as np
 
 from clientlab import units
-from clientlab.trial.figures import evaluate
 from clientlab.trial.result import PlannedTrial
 from clientlab.trial.samples import Samples
 from clientlab.trial.server_counters import ServerUse
@@ -100,18 +99,29 @@ def _find_differences(  # noqa: C901 - one check after the other
             f"the upstream sent {wrote:,} bytes of bodies, and the client reports {read:,}: "
             "read the whole body of each response, and return it as it came"
         )
-    request_of, size, every = requests_of(workload, ""), body_size(workload), sent.numbers.tolist()
+    size, every = body_size(workload), sent.numbers.tolist()
+    delay_shares = {} if sent.delay_shares is None else dict(zip(every, sent.delay_shares.tolist(), strict=True))
+    request_of = requests_of(workload, "", share_of=lambda number: delay_shares.get(number, 1.0))
     posted = sum(len(request_of(number).body or b"") for number in every) if size is None else size * calls
     if whole and posted != use.request_body_bytes:
         yield (
             f"the upstream received {use.request_body_bytes:,} bytes of request bodies instead of {posted:,}: "
             "send the body of each request as it is"
         )
-    numbers, times = (every, 1) if varies(workload) else ([0], use.requests or 0)
+    different, alike = every, 0
+    if not varies(workload):
+        different = [number for number in every if delay_shares.get(number, 1.0) < 1.0]
+        alike = got - len(different)
+    if different and (unknown or got < calls):
+        return  # as above
 
     def fits(change: Callable[[str], str]) -> bool:
-        targets = (request_of(number) for number in numbers)
-        return sum(hash_request(one.method, change(one.url)) for one in targets) * times == use.request_digest
+        def hash_of(number: int) -> int:
+            one = request_of(number)
+            return hash_request(one.method, change(one.url))
+
+        digest = sum(map(hash_of, different)) + alike * hash_of(-1)
+        return digest == use.request_digest
 
     if not fits(str):
         without = "without the query" if fits(lambda url: url.partition("?")[0]) else ""
@@ -125,7 +135,7 @@ def find_impossible_times(sent: Samples, workload: Workload) -> str | None:
     if delay is None or (workload.stream is not None and varies(workload)):
         return None
     good = sent.only((sent.records["error"] == 0) & (sent.records["status"] < 500))  # a proxy answers 5xx at once
-    asked, seconds = evaluate(delay, good.numbers), good.records["seconds"]
+    asked, seconds = good.delays(delay), good.records["seconds"]
     early = seconds < asked * (1 - _CLOCK_DRIFT) - _CLOCK_STEP
     if not early.any():
         return None

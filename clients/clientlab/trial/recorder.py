@@ -11,6 +11,7 @@ Building the request and writing its record are off the clock.
 from __future__ import annotations
 
 import json
+import math
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -97,10 +98,11 @@ class BlockingCaller:
         if self._follow is not None:
             numbers, send = self._follow(numbers, send)
         log, request_of, same = recording.log, recording.request, recording.same
+        same_from = recording.find_same_from()
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
         encodes, parses, refuses_from = recording.encodes, recording.parses, recording.refuses_from
         for number in numbers:
-            request = same or (None if encodes else request_of(number))
+            request = same if number >= same_from else (None if encodes else request_of(number))
             start = perf_counter()
             try:
                 status, body = send(request or request_of(number))
@@ -158,10 +160,11 @@ class AsyncioCaller:
         if self._follow is not None:
             numbers, send = self._follow(numbers, send)
         log, request_of, same = recording.log, recording.request, recording.same
+        same_from = recording.find_same_from()
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
         encodes, parses, refuses_from = recording.encodes, recording.parses, recording.refuses_from
         for number in numbers:
-            request = same or (None if encodes else request_of(number))
+            request = same if number >= same_from else (None if encodes else request_of(number))
             start = perf_counter()
             try:
                 status, body = await send(request or request_of(number))
@@ -214,6 +217,7 @@ class SteppedCaller:
         self.client = recording.client
         self.client.open()
         self._starts: dict[int, float] = {}
+        self._same_from = math.inf
 
     def admits(self, number: int) -> bool:
         admission = self._recording.admission
@@ -221,7 +225,12 @@ class SteppedCaller:
 
     def begin(self, number: int) -> Request:
         recording = self._recording
-        request = recording.same or (None if recording.encodes else recording.request(number))
+        if not self._starts:  # a slice may begin
+            self._same_from = recording.find_same_from()
+        if number >= self._same_from:
+            request = recording.same
+        else:
+            request = None if recording.encodes else recording.request(number)
         self._starts[number] = perf_counter()
         return request or recording.request(number)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import socket
 import sys
@@ -24,7 +25,7 @@ from clientlab.errors import DROPPED, ErrorTable, PluginError, kind_of, opened_n
 from clientlab.trial import usage
 from clientlab.trial.context import TOOL_FILE, ToolNote, TrialContext
 from clientlab.trial.sample_log import EventLog, SampleLog
-from clientlab.workload.load import Arrivals, arrivals_of, most_late, requests_in
+from clientlab.workload.load import Arrivals, arrivals_of, first_share, is_staggered, most_late, requests_in
 from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import Request, ShardWorkload, ToolReport, encodes_each, varies
 
@@ -49,8 +50,17 @@ class Recording:
         self.context = context
         self.log = _open_log(context)
         self.errors: ErrorTable = (*getattr(client_class, "errors", ()), (json.JSONDecodeError, "protocol"))
-        self.request = requests_of(workload, context.address.url, awaited=spec.kind == "asyncio")  # makes request k
-        self.same = None if varies(workload) else self.request(0)  # the request, if all are alike
+        whole = context.whole or context
+        self._first_wave = whole.concurrency if is_staggered(workload) else 0
+        # Makes request k
+        self.request = requests_of(
+            workload,
+            context.address.url,
+            awaited=spec.kind == "asyncio",
+            share_of=self._find_delay_share,
+        )
+        # The request from `same_from` on, if all are alike
+        self.same = None if varies(workload) else self.request(-1)
         self.encodes, self.parses = encodes_each(workload), workload.parse  # whether these are timed
         self.expected = workload.expect
         self.refuses_from = 400 if workload.expect is None else 0  # `refused` returns 0 for every status below
@@ -62,6 +72,23 @@ class Recording:
         self.client: Any = client_class(budget, self.log.connected, **chosen)
         schedule = arrivals_of(workload)
         self.admission = None if schedule is None else Admission(self.log, schedule, most_late(workload))
+
+    def find_same_from(self) -> float:
+        """Return the number of the slice's first request that is alike with all later ones; inf if none is."""
+        if self.same is None:
+            return math.inf
+        if not self._first_wave:
+            return -math.inf
+        log = self.log
+        return (log.slice_began_with + self._first_wave - log.shard) / log.shards
+
+    def _find_delay_share(self, number: int) -> float:
+        """Return the share of its delay that a request asks for."""
+        if not self._first_wave:
+            return 1.0
+        log = self.log
+        place = number * log.shards + log.shard - log.slice_began_with
+        return first_share(place, self._first_wave)
 
     def failed(self, error: Exception) -> int:
         """Return the log's code of an exception, and count a connection that was attempted but not opened.

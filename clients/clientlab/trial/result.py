@@ -170,6 +170,7 @@ class RequestFigures(MeasuredPart):
     requests_per_second: NotNegative | None = None  # successful ones; with windows, only in these
     windows: list[Window] = []  # of each slice of a closed load with a duration and warm connections
     long_seconds: Seconds | None = None  # requests that took longer hold a twentieth of the time in flight
+    delay_seconds: Seconds | None = None  # that a request asked for, on average over all; None without delays
     tail_seconds: Seconds | None = None  # from the end of the duration to the last response, summed over slices
     latency_seconds: Quantiles | None = None  # in an open load: from the planned start of each request
     open_load: OpenLoad | None = None  # None: a closed load, or a trial that has a highest rate

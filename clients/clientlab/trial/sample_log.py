@@ -27,9 +27,11 @@ from clientlab.errors import KINDS, PluginError
 
 RECORDS_FILE, ERRORS_FILE = "trial.samples", "trial.errors"  # the latter: one JSON line per error kind
 MAGIC = b"CLABSMP1"
-HEADER = struct.Struct("<8sqd8x")  # magic, number of the first record's request, when the schedule began
+# Magic, number of the first record's request, when the schedule began, number of the first request of the slice
+HEADER = struct.Struct("<8sqdq")
 _HEAD = struct.Struct("<8sq")  # the part of the header that each process writes
 _BEGAN, _BEGAN_AT = struct.Struct("<d"), 16
+_SLICE, _SLICE_AT = struct.Struct("<q"), 24
 RECORD_SIZE = 32
 RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
     ("start", "<f8"),  # seconds of the machine's monotonic clock
@@ -146,6 +148,11 @@ class SampleLog(_MappedLog):
         """When the schedule of an open load began, in seconds of the monotonic clock; 0 before that."""
         return float(_BEGAN.unpack_from(self.buffer, _BEGAN_AT)[0])
 
+    @property
+    def slice_began_with(self) -> int:
+        """The number of the first request of the current slice; 0 before that."""
+        return int(_SLICE.unpack_from(self.buffer, _SLICE_AT)[0])
+
     def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
         self, number: int, start: float, seconds: float, size: int, status: int, code: int
     ) -> mmap.mmap:
@@ -219,6 +226,13 @@ def begin_schedule(folder: Path, began: float) -> None:
     with (folder / RECORDS_FILE).open("r+b") as log:
         log.seek(_BEGAN_AT)
         log.write(_BEGAN.pack(began))
+
+
+def begin_slice(folder: Path, first: int) -> None:
+    """Tell all processes of the trial in `folder` the number of the first request of a slice. The log must exist."""
+    with (folder / RECORDS_FILE).open("r+b") as log:
+        log.seek(_SLICE_AT)
+        log.write(_SLICE.pack(first))
 
 
 @dataclass(frozen=True)

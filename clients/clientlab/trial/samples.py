@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from clientlab.statistics.histogram import Floats
 from clientlab.trial.sample_log import ERROR_CODES, HEADER, MAGIC, RECORD_FIELDS, RECORD_SIZE, RECORDS_FILE, error_names
 
 RECORD = np.dtype(list(RECORD_FIELDS))
@@ -28,13 +30,42 @@ class Samples:
     examples: dict[str, str]  # error kind → first message
     kinds: dict[int, str]  # error code → error kind
     schedule_began: float = 0.0  # of an open load, in seconds of the monotonic clock; 0: a closed load
+    delay_shares: Floats | None = None  # that each request of a staggered load asked for; None: whole delays
 
     def only(self, wanted: Flags) -> Samples:
         """Return some of the samples, with their errors. Shape of `wanted`: (n,)."""
         records, numbers = self.records[wanted], self.numbers[wanted]
+        shares = None if self.delay_shares is None else self.delay_shares[wanted]
         errors = _count_errors(records, self.kinds)
         examples = {kind: text for kind, text in self.examples.items() if kind in errors}
-        return replace(self, records=records, numbers=numbers, errors=errors, examples=examples)
+        return replace(
+            self,
+            records=records,
+            numbers=numbers,
+            errors=errors,
+            examples=examples,
+            delay_shares=shares,
+        )
+
+    def delays(self, delay: Callable[[int], float]) -> Floats:
+        """Return the seconds that each request asked for. `delay`: from a number to the whole delay."""
+        asked = evaluate(delay, self.numbers)
+        return asked if self.delay_shares is None else asked * self.delay_shares
+
+
+def evaluate(function: Callable[[int], float], numbers: Integers) -> Floats:
+    """Return the seconds that the function gives for each request number."""
+    return np.fromiter(map(function, numbers.tolist()), np.float64, len(numbers))
+
+
+def find_delay_shares(numbers: Integers, firsts: Sequence[int], slots: int) -> Floats:
+    """Return the share of its delay that each request of a staggered load asked for, as `load.first_share`.
+
+    `firsts`: the number of the first request of each slice, in order.
+    """
+    slices = np.searchsorted(firsts, numbers, side="right") - 1
+    places = numbers - np.asarray(firsts)[slices]
+    return np.where(places < slots, (places + 1) / slots, 1.0)
 
 
 def read_measured(folder: Path) -> Samples:
@@ -134,7 +165,7 @@ def _open(path: Path) -> tuple[int, float, Records]:
         count = (path.stat().st_size - HEADER.size) // RECORD_SIZE
     if count < 1 or not head.startswith(MAGIC):  # its process has not written the header yet
         return 0, 0.0, np.empty(0, RECORD)
-    _, first, schedule_began = HEADER.unpack(head)
+    _, first, schedule_began, _ = HEADER.unpack(head)
     mapped: Records = np.memmap(path, RECORD, "r", HEADER.size, (count,)).view(np.ndarray)
     return first, schedule_began, mapped
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from clientlab.statistics.histogram import Floats
 from clientlab.trial.result import Outcome, Window
-from clientlab.trial.samples import Flags, Records
+from clientlab.trial.samples import Flags, Samples
 
 _FULL = 0.95  # share of the most requests in flight from which all slots are taken
 _EVERY_SLOT = 0.9  # share of the concurrency from which it is the number of slots: one may always be between requests
@@ -33,11 +33,12 @@ class Steady:
     counted: Flags
 
 
-def find_steady(records: Records, outcome: Outcome, duration: float, slots: int) -> Steady:
-    """Return the steady parts of a trial. `records`: sorted by start, with its slices one after the other.
+def find_steady(samples: Samples, outcome: Outcome, duration: float, slots: int) -> Steady:
+    """Return the steady parts of a trial. `samples`: with its slices one after the other.
 
     `duration`: seconds of all slices. `slots`: planned requests in flight.
     """
+    records = samples.records
     slices = np.array(outcome.slices or [outcome.wall_seconds])
     begins = outcome.began + np.cumsum(slices) - slices
     places = np.searchsorted(records["start"], begins)
@@ -49,6 +50,8 @@ def find_steady(records: Records, outcome: Outcome, duration: float, slots: int)
         window, steady = _find_window(starts, ends, duration / len(slices), slots)
         windows.append(window)
         counted[part[steady]] = True
+    if not counted.any() and samples.delay_shares is not None:
+        counted = samples.delay_shares == 1.0
     if not counted.any():
         counted[:] = True
     return Steady(windows, counted)

@@ -148,6 +148,25 @@ def is_steady(workload: Workload) -> bool:
     return workload.duration is not None and not is_open(workload) and is_warm(workload)
 
 
+def is_staggered(workload: Workload) -> bool:
+    """Return whether the first request of each slot has a part of its delay only.
+
+    All slots of a closed load begin at once. After a constant delay, the upstream
+    would get their requests as one burst again and again, and the sooner a client
+    sends, the later it would be served. With a part of the delay, another one in each
+    slot, requests are spread as if the load had been going on.
+    """
+    return workload.delay is not None and is_steady(workload)
+
+
+def first_share(place: int, slots: int) -> float:
+    """Return the share of its delay that a request of a staggered load asks for.
+
+    `place`: of the request in its slice, from 0; below 0 in the warm-up.
+    """
+    return (place + 1) / slots if 0 <= place < slots else 1.0
+
+
 _WARM_UP_WAVES = 3
 
 

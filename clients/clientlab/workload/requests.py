@@ -75,12 +75,24 @@ class AsyncUpload:
             yield block
 
 
-def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> Callable[[int], Request]:
+def _whole_delay(_number: int) -> float:
+    return 1.0
+
+
+def requests_of(
+    workload: Workload,
+    base_url: str,
+    *,
+    awaited: bool = False,
+    share_of: Callable[[int], float] = _whole_delay,
+) -> Callable[[int], Request]:
     """Return a function from k to request k of the workload at `base_url` (scheme, host and port).
 
     Equal requests are the same object, so that they cost nothing. `awaited`: uploads are iterated with `async for`.
+    `share_of`: from k to the share of its delay that it asks for.
     """
-    base, delay = base_url.rstrip("/"), None if workload.delay is None else delay_of(workload)
+    base, delay_whole = base_url.rstrip("/"), None if workload.delay is None else delay_of(workload)
+    delay = None if delay_whole is None else lambda k: delay_whole(k) * share_of(k)
 
     def delayed(url: str, seconds: float) -> str:
         return f"{url}{'&' if '?' in url else '?'}delay={seconds:.6f}"
@@ -111,8 +123,8 @@ def requests_of(workload: Workload, base_url: str, *, awaited: bool = False) -> 
 
     if varies(workload):
         return request
-    same = request(0)
-    return lambda _: same
+    same = request(-1)  # not of the first wave
+    return lambda k: same if share_of(k) == 1.0 else request(k)
 
 
 def _stream_settings(workload: Workload) -> Callable[[int], str] | None:

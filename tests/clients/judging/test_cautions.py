@@ -7,7 +7,8 @@ import pytest
 from clientlab.judging.cautions import MINOR, REORDERING, RULES, cautions_of
 from clientlab.reports.headline import environment_lines
 from clientlab.results.document import Environment
-from clientlab.trial.result import Disturbance
+from clientlab.trial.result import Disturbance, Trial, Window
+from clientlab.trial.server_counters import ServerCounters, ServerUse
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
@@ -64,6 +65,29 @@ def test_a_caution_about_the_whole_run_names_no_arm(changes, kind, text):
     (caution,) = cautions_of(a_run(*rounds(bound="upstream-bound" if "replaced" in changes else None), **changes))
     assert (caution.kind, caution.arms) == (kind, [])
     assert text in caution.text
+
+
+@pytest.mark.parametrize(("held", "arms"), [(0.0510, ["pycurl"]), (0.0504, [])])
+def test_a_difference_that_lies_in_the_upstream(held, arms):
+    """A cycle of 50 requests in flight takes 51.5 instead of 50.5 ms, after a delay of 50 ms.
+
+    `held`: seconds that the upstream held a request of the slower arm, and 0.0502 of the other.
+    """
+
+    def trials(strategy: str, cycle: float, seconds: float) -> list[Trial]:
+        use = ServerUse(cpu_seconds=0.1, requests=1000, held_seconds=1000 * seconds)
+        steady = Window(
+            slots=50, wave_seconds=cycle, cycles=1000, cycle_seconds=1000 * cycle, ended=50 / cycle, seconds=1.0,
+            early=500, late=500,
+        )  # fmt: skip
+        known = {"windows": [steady], "delay_seconds": 0.05, "concurrency": 50, "tail_seconds": 0.0}
+        known["servers"] = ServerCounters(upstream=use)
+        every = (1, 2, 3, 4)
+        rates = [50 / cycle * (1 + number / 1e4) for number in every]
+        return [a_trial(strategy, n, requests_per_second=rate, **known) for n, rate in zip(every, rates, strict=True)]
+
+    run = a_run(*trials("urllib3", 0.0505, 0.0502), *trials("pycurl", 0.0515, held))
+    assert [arm for one in cautions_of(run) if one.kind == "server-bound" for arm in one.arms] == arms
 
 
 def test_a_trial_that_took_far_longer_than_its_duration():

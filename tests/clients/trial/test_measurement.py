@@ -8,10 +8,12 @@ import resource
 import subprocess
 import sys
 import time
+from collections import Counter
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from clientlab import strategies
@@ -20,7 +22,8 @@ from clientlab.trial import measurement
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.process_handle import OWN, Interpreter, TrialFailed
 from clientlab.trial.sample_log import SampleLog
-from clientlab.workload.workload import Workload
+from clientlab.workload.values import Delay
+from clientlab.workload.workload import Workload, delay_of
 from clients.measured import is_alive, measure, trial_processes
 from running import ROOT, eventually
 
@@ -330,3 +333,21 @@ def test_a_trial_has_as_many_slices_as_its_waves_permit():
     assert len(found.outcome.slices) in {1, 2}  # a busy machine may take longer
     assert found.outcome.steady_requests > 0
     assert 0 < found.outcome.steady_cpu_seconds < found.outcome.cpu_seconds
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "strategy", ["http.client@threads", "pycurl@multi", "aiohttp@workers", "http.client@processes"]
+)
+def test_a_load_begins_as_if_it_had_been_going_on(strategy):
+    """Of its delay, the first request of a slot asks for a fourth, two, three, or all."""
+    workload = Workload(duration=0.3, concurrency=4, delay=Delay.parse("20ms"), warmup=0)
+    with counting_server(hold=0.001) as server:
+        found = measure(strategy, workload, server.url, slices=2)
+    asked = found.samples.delays(delay_of(workload))
+    targets = Counter(float(seen.target.rpartition("=")[2]) for seen in server.seen)
+    slices = max(1, len(found.outcome.slices))
+    for delay in (0.005, 0.010, 0.015):
+        assert targets[delay] == slices
+        assert np.isclose(asked, delay).sum() == slices
+    assert targets.keys() == {0.005, 0.010, 0.015, 0.020}

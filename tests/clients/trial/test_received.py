@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.servers import Endpoint, read_upstream
 from clientlab.trial.context import PeerAddress
 from clientlab.trial.received import find_difference, find_impossible_times, hash_request
-from clientlab.trial.samples import RECORD, Samples
+from clientlab.trial.samples import RECORD, Samples, find_delay_shares
 from clientlab.trial.server_counters import ServerCounters, ServerUse
 from clientlab.workload.values import Delay, Statuses
 from clientlab.workload.workload import Workload
@@ -134,6 +136,17 @@ def test_a_request_cannot_end_before_its_delay(seconds, error, early):
     """Beyond what two clocks differ by. A failed request can: its connection broke."""
     found = find_impossible_times(samples([0.021, seconds], [0, error]), Workload(delay=Delay.parse("20ms")))
     assert (found is not None) == early
+
+
+def test_parts_of_delays_are_expected_where_they_were_sent():
+    """Four slots begin with a fourth, two, three, and all of the delay."""
+    found = samples([0.021] * 10, [0] * 10)
+    workload = Workload(path="/bytes/50", delay=Delay.parse("20ms"))
+    targets = [f"/bytes/50?delay={delay:.6f}" for delay in (0.005, 0.010, 0.015, *[0.02] * 7)]
+    use = use_of(request_digest=sum(hash_request("GET", target) for target in targets))
+    staggered = replace(found, delay_shares=find_delay_shares(found.numbers, [0], 4))
+    assert find_difference(staggered, a_planned_trial(), workload, use) is None
+    assert find_difference(found, a_planned_trial(), workload, use) is not None
 
 
 @pytest.mark.parametrize(("route", "fits"), [("direct", False), ("proxy", True)])

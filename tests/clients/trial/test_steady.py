@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clientlab.trial.result import Outcome, rate_of
-from clientlab.trial.samples import RECORD, Records
+from clientlab.trial.samples import RECORD, Records, Samples
 from clientlab.trial.steady import Steady, find_long_seconds, find_steady
 
 Draw = Callable[[np.random.Generator], float]
@@ -41,7 +41,11 @@ def steady_of(records: Records, slots: int, seconds: float) -> Steady:
     """Return the steady part of a trial in one slice."""
     wall = float((records["start"] + records["seconds"]).max())
     outcome = Outcome(began=0.0, wall_seconds=wall, cpu_seconds=0.0, **COUNTS)
-    return find_steady(records, outcome, seconds, slots)
+    return find_steady(sampled(records), outcome, seconds, slots)
+
+
+def sampled(records: Records) -> Samples:
+    return Samples(records, np.arange(len(records)), {}, {}, {})
 
 
 def hang(random: np.random.Generator) -> float:
@@ -90,7 +94,7 @@ def test_a_client_with_fewer_places_than_planned_is_judged_by_these():
 def test_slices_have_windows_of_their_own():
     parts = [queue(lambda _random: 0.05, 8, 0.98, began=began) for began in (0.0, 1.1)]
     outcome = Outcome(began=0.0, wall_seconds=2.2, slices=(1.1, 1.1), cpu_seconds=0.0, **COUNTS)
-    steady = find_steady(np.concatenate(parts), outcome, 1.96, 8)
+    steady = find_steady(sampled(np.concatenate(parts)), outcome, 1.96, 8)
     assert [window.rate for window in steady.windows] == [pytest.approx(160.0)] * 2
     assert steady.counted.sum() == 2 * 8 * 17  # of 20 waves, without those at its ends
 
