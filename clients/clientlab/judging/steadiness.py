@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from clientlab import units
+from clientlab.statistics.distributions import t_quantile
 from clientlab.trial.result import Trial, Window, rate_by_cycles, rate_by_ends
 
 LEAST_WAVES = 10
@@ -26,7 +27,7 @@ _STARVED_SHARE = 0.8  # of a slice, for which requests have waited that the clie
 _STARVED_RATE = 0.95  # of the rate by cycles, which counts them as slots
 _LEAST_CHANGE = 0.05  # logarithm
 _CHANGE_OF_FEW = 0.2  # with fewer than three slices, whose scatter is unknown
-_STANDARD_ERRORS = 3
+_CHANCE = 0.005  # of a change that is none
 
 
 def find_unsteadiness(trials: Sequence[Trial]) -> str | None:
@@ -131,7 +132,7 @@ def _find_change_of_all(trials: Sequence[Trial]) -> float | None:
 def _find_change(windows: Sequence[Window]) -> float | None:
     """Return the logarithm of the change from the first halves of the slices to the second; None if it may be chance.
 
-    Its standard error is that of the jackknife (Tukey 1958).
+    Its standard error is that of the jackknife (Tukey 1958), whose chance is Student's.
     """
     windows = [window for window in windows if window.cycles]
     early, late = sum(window.early for window in windows), sum(window.late for window in windows)
@@ -143,5 +144,6 @@ def _find_change(windows: Sequence[Window]) -> float | None:
         without = [math.log(max(late - window.late, 1e-9) / max(early - window.early, 1e-9)) for window in windows]
         mean = sum(without) / count
         error = math.sqrt((count - 1) / count * sum((one - mean) ** 2 for one in without))
-        limit = max(_LEAST_CHANGE, _STANDARD_ERRORS * error)
+        standard_errors = float(t_quantile(count - 1, 1 - _CHANCE / 2))
+        limit = max(_LEAST_CHANGE, standard_errors * error)
     return change if abs(change) > limit else None
