@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+import numpy as np
+
 from clientlab import strategies, units
 from clientlab.errors import LabError
 from clientlab.judging.ranking import arm_key, rank_arms
 from clientlab.judging.steadiness import find_unsteadiness
 from clientlab.results.document import Caution, Run, failed_for_good
-from clientlab.results.figures import BY_KEY, FIGURES, cost_of
+from clientlab.results.figures import BY_KEY, FIGURES, cost_of, ranked_by
 from clientlab.results.surroundings import is_free_threaded
 from clientlab.statistics.decisions import decide
+from clientlab.statistics.drift import FEWEST_PARTS, find_drift
 from clientlab.statistics.histogram import QUANTILES
 from clientlab.statistics.ratios import FEWEST_ROUNDS
 from clientlab.trial.bottleneck import SHORT_SECONDS, describe_growth
@@ -284,6 +287,48 @@ def machine(of: Scope) -> str | None:
 def unaccounted(of: Scope) -> str | None:
     """Find out what the client waits for before you blame the library."""
     return "nothing that the lab measures explains the latency" if of.bottleneck == "unaccounted" else None
+
+
+@Rule("figures drift", "if all arms change, the server or the machine does: let it warm up, or find what grows there; "
+      "if one does, look for a cache or a leak in its client", whole_run=True)  # fmt: skip
+def drift(of: Scope) -> str | None:
+    """The answer depends on when it was measured, although ratios within rounds may hold.
+
+    Found: a line or a step over five rounds or more, a line within the rounds, and from
+    three rounds on a change of more than four times. False alarms: 0 to 3 % of runs.
+    """
+    trials = {arm.name: of.run.finished_trials_of(arm.name) for arm in of.run.experiment.arms}
+    rounds = {name: tuple(trial.planned.round for trial in arm) for name, arm in trials.items()}
+    most = max(rounds.values(), key=len, default=())
+    whole = {name: arm for name, arm in trials.items() if rounds[name] == most}
+    if len(most) < FEWEST_ROUNDS or not all(cost_of(trial) > 0 for arm in whole.values() for trial in arm):
+        return None
+    by_round = np.log([[cost_of(trial) for trial in arm] for arm in whole.values()])
+    parts = [[_costs_by_part(trial) for trial in arm] for arm in whole.values()]
+    is_divided = all(part is not None for arm in parts for part in arm)
+    found = find_drift(by_round, np.array(parts) if is_divided else None)
+    if found is None:
+        return None
+    names = [*whole]
+    who = ", ".join(names[place] for place in found.arms) or "all arms"
+    label = ranked_by(next(iter(whole.values()))).label
+    times = units.ratio(max(found.factor, 1 / found.factor))
+    change = f"becomes {times} times {'longer' if found.factor > 1 else 'shorter'}"
+    if found.kind == "within":
+        when = "within each round"
+    else:
+        when = "over the rounds" if found.rounds is None else f"after {units.count(found.rounds)} rounds"
+        when = "after the first round" if found.rounds == 1 else when
+    return f"the {label} of {who} {change} {when}"
+
+
+def _costs_by_part(trial: Trial) -> list[float] | None:
+    """Return the logarithms of the time per request in equal parts of a trial; None if it has too few slices."""
+    rates = [window.rate for window in trial.figures.windows]
+    known = [rate for rate in rates if rate]
+    if len(known) < len(rates) or len(known) < FEWEST_PARTS:
+        return None
+    return [-float(np.log(part).mean()) for part in np.array_split(known, FEWEST_PARTS)]
 
 
 @Rule("start-up was measured", "raise -n, -d or the experiment's warmup; or use --connections warm for pools of "

@@ -90,6 +90,23 @@ def test_a_difference_that_lies_in_the_upstream(held, arms):
     assert [arm for one in cautions_of(run) if one.kind == "server-bound" for arm in one.arms] == arms
 
 
+def test_figures_that_drift():
+    """A server whose first answers take long, and an arm whose slices become slower."""
+    cold = [[a_trial(name, n, wall=20.0 if n == 1 else 1.0) for n in (1, 2, 3)] for name in ("urllib3", "pycurl")]
+    text = texts_of(*cold[0], *cold[1])["drift"]
+    assert "time per request of all arms becomes 20.0 times shorter after the first round" in text
+    assert "drift" not in texts_of(*cold[0][1:], *rounds("pycurl"))
+
+    def trial(name: str, number: int, growth: float) -> Trial:
+        seconds = [growth**place * (1 + number / 100) for place in range(4)]
+        windows = [Window(slots=1, cycles=100, cycle_seconds=one, ended=100 / one, seconds=1.0) for one in seconds]
+        return a_trial(name, number, windows=windows)
+
+    named = {"urllib3": 1.0, "pycurl": 1.2, "httpx": 1.0}
+    trials = [trial(name, number, growth) for name, growth in named.items() for number in (1, 2, 3)]
+    assert "pycurl becomes 1.73 times longer within each round" in texts_of(*trials)["drift"]
+
+
 def test_a_trial_that_took_far_longer_than_its_duration():
     late = rounds("pycurl", wall=19.3, tail_seconds=15.3, bound="client-connections")
     cautions = texts_of(*rounds(wall=4.1), *late, workloads={"workload": Workload(duration=4.0)})
