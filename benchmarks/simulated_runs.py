@@ -1,12 +1,13 @@
 """What the lab states, checked by simulations whose truth is known, for several models of the noise between rounds.
 
 The typical ratio of two simulated arms is 1. Outlying rounds of one arm do not change that: "typical" leaves them out.
-Two runs meet different states of the machine, so comparisons of runs are not simulated with a drift between rounds.
+Two runs meet different states of the machine, so comparisons of runs are simulated with an effect of the run as a whole
+instead of a drift between rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,14 @@ from benchmarks.figures import BenchmarkRow, share
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.planning import make_plan
 from clientlab.judging.comparison import Comparison, compare
+from clientlab.judging.ranking import rank_arms
+from clientlab.judging.thresholds import judge_changes, parse_change
 from clientlab.results.document import Run
 from clientlab.results.plan import Target
 from clientlab.results.surroundings import surroundings
 from clientlab.running.execute import create_run
-from clientlab.statistics.decisions import FEWEST_SEQUENTIAL_ROUNDS, SEQUENTIAL_CONFIDENCE, are_narrow
+from clientlab.statistics.decisions import FEWEST_SEQUENTIAL_ROUNDS, SEQUENTIAL_CONFIDENCE, are_narrow, decide
+from clientlab.statistics.drift import find_drift
 from clientlab.statistics.ratios import CONFIDENCE, typical, typical_interval
 from clientlab.statistics.simultaneous import compare_arms
 from clientlab.trial.result import Outcome, PlannedTrial, Quantiles, RequestFigures, Trial
@@ -73,7 +77,11 @@ def rows(seed: int) -> Iterator[BenchmarkRow]:
     """Yield all rows."""
     yield from _check_intervals(seed)
     yield from _check_headlines(seed)
+    yield from _check_groups(seed)
     yield from _check_comparisons(seed)
+    yield from _check_runs_that_differ(seed)
+    yield from _check_errors(seed)
+    yield from _check_drift(seed)
 
 
 def _check_intervals(seed: int) -> Iterator[BenchmarkRow]:
@@ -128,6 +136,41 @@ def _names_a_slower_arm(logs: Floats) -> bool:
     return any((one.low or 0) > 1 or one.value < 1 - 1e-9 for one in ratios)
 
 
+def _check_groups(seed: int) -> Iterator[BenchmarkRow]:
+    """Check how often a run of six workloads with four equal arms each calls an arm slower."""
+    for rounds in (3, 5, 10):
+        draw = np.random.default_rng([seed, rounds])
+        logs = _draw_clean(draw, (300, 24, rounds)).reshape(300, 6, 4, rounds)
+        wrong = np.array([_calls_an_arm_slower(_make_groups(np.exp(one))) for one in logs])
+        yield share(f"false headline, 6 groups of 4 equal arms, {rounds} rounds", wrong, most=MOST_FALSE)
+
+
+def _make_groups(walls: Floats) -> Run:
+    """Make a run of (groups, arms, rounds) wall times."""
+    groups, arms, rounds = walls.shape
+    names = [f"workload-{place}" for place in range(groups)]
+    run = _make_run(np.ones((arms, len(_FIGURES), rounds)), "drawn", names)
+    strategies = list(STRATEGIES[:arms])
+    trials = [
+        _make_trial(
+            arm.name,
+            arm.strategy,
+            number,
+            dict.fromkeys(_FIGURES, 1.0)
+            | {"wall": walls[names.index(arm.workload), strategies.index(arm.strategy), number - 1]},
+            arm.workload,
+        )
+        for arm in run.experiment.arms
+        for number in range(1, rounds + 1)
+    ]
+    return run.model_copy(update={"trials": trials})
+
+
+def _calls_an_arm_slower(run: Run) -> bool:
+    standings = [one for group in rank_arms(run).values() for one in group]
+    return any(one.ratio is not None and decide(one.ratio).word in {"slower", "faster"} for one in standings)
+
+
 STRATEGIES = (
     "requests", "requests-session", "httpx-client", "urllib3", "aiohttp@workers", "http.client", "pycurl",
     "httpx-async@workers",
@@ -154,6 +197,74 @@ def _check_comparisons(seed: int) -> Iterator[BenchmarkRow]:
         yield share(f"p99 that is 1.5 times as long is seen, varies by 15 %, {rounds} rounds", seen)
 
 
+def _check_runs_that_differ(seed: int) -> Iterator[BenchmarkRow]:
+    """Check comparisons of equal runs that differ as wholes: by the floor, and beside five earlier runs."""
+    for effect in (0.02, 0.05):
+        for rounds in (3, 5, 10, 20):
+            draw = np.random.default_rng([seed, rounds])
+            logs = _draw_clean(draw, (300, 7 * len(_FIGURES), rounds)).reshape(300, 7, len(_FIGURES), rounds)
+            logs[:, :, 0] += draw.normal(0, effect, (300, 7, 1))
+            runs = [[_make_run(np.exp(one[None]), f"drawn-{place}") for place, one in enumerate(of)] for of in logs]
+            for known in (0, 6):
+                wrong = [calls_a_change(compare(of[0], [of[-1]], earlier=_in_order(of[:known]))) for of in runs]
+                by = f"{known} earlier runs" if known else "the floor of 10 %"
+                name = f"equal runs that differ by {effect:.0%} as wholes, by {by}, {rounds} rounds"
+                # The floor is a guess: runs may differ by more.
+                most = MOST_FALSE if known or effect < 0.05 else None
+                yield share(name, np.array(wrong), most=most)
+
+
+def _in_order(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs as if each had been measured on a day of its own, before the present."""
+    return [
+        run.model_copy(update={"created": f"2024-05-{day:02d}T07:08:09.000+00:00"}) for day, run in enumerate(runs, 1)
+    ]
+
+
+def _check_errors(seed: int) -> Iterator[BenchmarkRow]:
+    """Check how often ``errors +0`` fails if requests fail at random, equally often in both runs."""
+    threshold = parse_change("errors +0")
+    for failing in (1e-4, 1e-3, 1e-2):
+        for rounds in (3, 5, 10):
+            draw = np.random.default_rng([seed, rounds])
+            counts = draw.binomial(1000, failing, (400, 2, rounds))
+            wrong = []
+            for sides in counts.tolist():
+                before, after = (_make_run_with_errors(of_run) for of_run in sides)
+                (judged,) = judge_changes(compare(before, [after], [threshold.figure]), [threshold])
+                wrong.append(judged.outcome == "failed")
+            name = f"errors +0 fails, {failing:.2%} of 1,000 requests fail at random, {rounds} rounds"
+            yield share(name, np.array(wrong), most=MOST_FALSE)
+
+
+def _make_run_with_errors(failed: Sequence[int]) -> Run:
+    run = _make_run(np.ones((1, len(_FIGURES), len(failed))), "drawn")
+    trials = [
+        trial.model_copy(update={"figures": trial.figures.model_copy(update={"errors": {"reset": count}})})
+        if count
+        else trial
+        for trial, count in zip(run.trials, failed, strict=True)
+    ]
+    return run.model_copy(update={"trials": trials})
+
+
+def _check_drift(seed: int) -> Iterator[BenchmarkRow]:
+    """Check how often noise is called drift, and how often drift is seen."""
+    for name in (one for one in MODELS if one != "drift between rounds"):
+        for arms in (1, 4, 12):
+            for rounds in (3, 6, 10):
+                draw = np.random.default_rng([seed, arms, rounds])
+                parts = MODELS[name](draw, (300, arms, 4 * rounds)).reshape(300, arms, rounds, 4)
+                logs = MODELS[name](draw, (300, arms, rounds))[..., None] + parts
+                wrong = np.array([find_drift(one.mean(axis=2), one) is not None for one in logs])
+                yield share(f"drift, {arms} steady arms, {name}, {rounds} rounds", wrong, most=MOST_FALSE)
+    for factor, first, rounds in ((10.0, 1, 3), (1.2, 5, 10)):
+        logs = _draw_clean(np.random.default_rng([seed, rounds]), (300, 4, rounds))
+        logs[..., :first] += np.log(factor)
+        seen = np.array([find_drift(one) is not None for one in logs])
+        yield share(f"drift is seen, the first {first} of {rounds} rounds take {factor:g} times as long", seen)
+
+
 def compare_drawn(logs: Floats, arms: int) -> Comparison:
     """Compare two drawn runs. Shape of the logarithms: (arms * figures, rounds of both runs)."""
     values = np.exp(logs).reshape(arms, len(_FIGURES), 2, logs.shape[1] // 2)
@@ -167,26 +278,26 @@ def calls_a_change(comparison: Comparison) -> bool:
     return any(change.verdict in {"better", "worse"} for change in changes)
 
 
-def _make_run(values: Floats, name: str) -> Run:
-    """Make a run of (arms, figures, rounds) values around 1."""
+def _make_run(values: Floats, name: str, workloads: Sequence[str] = ("workload",)) -> Run:
+    """Make a run of (arms, figures, rounds) values around 1, the same for each workload."""
     experiment = Experiment(
         name="drawn", question="Did it change?", strategies=list(STRATEGIES[: len(values)]), upstreams=["aiohttp"],
         routes=["direct"], rounds=values.shape[2],
-        workloads={"workload": WorkloadTable(first=Workload(requests=1000))},
+        workloads={one: WorkloadTable(first=Workload(requests=1000)) for one in workloads},
     )  # fmt: skip
     run = create_run(name, make_plan(experiment), Target(testbed="local"), _SURROUNDINGS)
     trials = [
         _make_trial(arm.name, arm.strategy, number, dict(zip(_FIGURES, values[place, :, number - 1], strict=True)))
-        for place, arm in enumerate(run.experiment.arms)
+        for place, arm in enumerate(run.experiment.arms[: len(values)])
         for number in range(1, values.shape[2] + 1)
     ]
     return run.model_copy(update={"trials": trials, "status": "done"})
 
 
-def _make_trial(arm: str, strategy: str, number: int, found: dict[str, float]) -> Trial:
+def _make_trial(arm: str, strategy: str, number: int, found: dict[str, float], workload: str = "workload") -> Trial:
     wall, p50, p99 = float(found["wall"]), float(0.002 * found["p50"]), float(0.009 * found["p99"] ** _P99)
     planned = PlannedTrial(
-        arm=arm, strategy=strategy, upstream="aiohttp", route="direct", workload="workload", round=number, order=0,
+        arm=arm, strategy=strategy, upstream="aiohttp", route="direct", workload=workload, round=number, order=0,
         concurrency=1,
     )  # fmt: skip
     latency = Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99, at_least=[])

@@ -70,6 +70,16 @@ def time(seconds: float | None) -> str:
     return UNKNOWN if seconds is None else _in_unit(seconds, _TIMES, "s")
 
 
+def time_change(seconds: float) -> str:
+    """Return a difference of seconds with its sign."""
+    return f"{'-' if seconds < 0 else '+'}{time(abs(seconds))}"
+
+
+def rounds(least: int) -> str:
+    """Return how many rounds decide: `least` in most cases, and twice as many in almost all."""
+    return f"{least} to {2 * least} rounds"
+
+
 def minutes(seconds: float) -> str:
     """Return a time to wait in whole seconds, or in minutes from two minutes on."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

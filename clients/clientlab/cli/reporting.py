@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from clientlab.cli.options import CHART, FAIL_ON, HTML, JSON, JUNIT, OUT, WHOLE, complete_runs, echo, say
+from clientlab.cli.options import CHART, FAIL_ON, HTML, JSON, JUNIT, OUT, WHOLE, TextType, complete_runs, echo, say
 from clientlab.errors import LabError
 from clientlab.text import make_printable
 
@@ -77,6 +77,12 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
     return 1 if require and contradicted else 0
 
 
+def _parse_share(text: str) -> float:
+    from clientlab.results.plan import parse_share
+
+    return parse_share(text)
+
+
 @click.command()
 @click.argument("names", metavar="RUN...", nargs=-1, shell_complete=complete_runs)
 @click.option(
@@ -85,6 +91,11 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
 )  # fmt: skip
 @click.option("--figure", multiple=True, metavar="FIGURE", help="Also compare this figure, such as p95; repeatable.")
 @click.option("--strict", is_flag=True, help="Judge --fail-on by the estimate, not by the whole interval.")
+@click.option(
+    "--floor",
+    type=TextType("share", _parse_share),
+    help="Share by which equal runs may differ, without five earlier runs of the plan here.  [default: 10%]",
+)
 @click.option("--force", is_flag=True, help="Compare runs even if their workloads or arms differ.")
 @HTML
 @_MARKDOWN
@@ -94,14 +105,17 @@ def claims(name: str, folder: Path, *, as_json: bool, require: bool) -> int:
 def compare(
     *, names: tuple[str, ...], fail_on: tuple[str, ...], figure: tuple[str, ...], html: Path | None,
     markdown: str | None, junit: Path | None, folder: Path, strict: bool, force: bool, as_json: bool,
+    floor: float | None,
 ) -> int:  # fmt: skip
     """Compare runs with the first one, the baseline, arm by arm.
 
-    RUN is a name, the beginning of a name, a path, "last", or "last~1" for the one before. A change is real if its
-    95 % interval excludes 1. --fail-on fails if the whole interval lies beyond the threshold, or if there is one error
-    more than allowed.
+    RUN is a name, the beginning of a name, a path, "last", or "last~1" for the one before. Runs differ as wholes, and
+    more rounds do not change that. A change is real if its 95 % interval excludes all that runs may differ by: --floor,
+    or what five or more earlier runs of the plan on this machine show. --fail-on fails if the whole interval also lies
+    beyond the threshold.
     """
     from clientlab.cli import output
+    from clientlab.judging.comparison import FLOOR, read_earlier
     from clientlab.judging.comparison import compare as compare_runs
     from clientlab.judging.judgement import read_judged
     from clientlab.judging.thresholds import judge_changes, parse_change
@@ -115,9 +129,19 @@ def compare(
         raise LabError("nothing to compare: name the baseline and one run or more, before --markdown")
     thresholds = [parse_change(text) for text in fail_on]
     more = [find(key, "figure", repr(key)) for key in figure]
-    base, *others = (read_judged(Store(folder).find(name)) for name in names)
+    store = Store(folder)
+    base, *others = (read_judged(store.find(name)) for name in names)
+    earlier = read_earlier(store, base, others) if floor is None else []
     figures, gated = [*more, *(one.figure for one in thresholds)], {(one.arm, one.figure.key) for one in thresholds}
-    found = compare_runs(base, others, figures, gated=gated, force=force)
+    found = compare_runs(
+        base,
+        others,
+        figures,
+        gated=gated,
+        force=force,
+        floor=FLOOR if floor is None else floor,
+        earlier=earlier,
+    )
     judged = judge_changes(found, thresholds, strict=strict)
     printed, sections = as_json or markdown == output.STDOUT, comparison.sections(found, judged)
     if as_json:

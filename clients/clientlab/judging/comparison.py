@@ -6,6 +6,7 @@ what the comparison is about; reports list all differences.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -14,13 +15,28 @@ from clientlab.errors import FieldError, LabError
 from clientlab.judging.ranking import shortfall
 from clientlab.results.document import Run
 from clientlab.results.figures import COMPARED, HIGHEST_RATE, Figure
+from clientlab.results.store import Store
 from clientlab.statistics.decisions import EQUAL
-from clientlab.statistics.ratios import CONFIDENCE, FEWEST_ROUNDS, Estimate, unpaired_difference, unpaired_ratio
+from clientlab.statistics.ratios import (
+    CONFIDENCE,
+    FEWEST_ROUNDS,
+    Estimate,
+    predicted_ratio,
+    unpaired_difference,
+    unpaired_ratio,
+)
 from clientlab.trial.result import Trial
 from clientlab.workload.values import Link, Written
 from clientlab.workload.workload import NOT_MEASURED, Workload
 
-ChangeVerdict = Literal["better", "worse", "equal", "undecided"]
+FLOOR = 0.10
+"""Share by which equal runs may differ as wholes, if too few earlier ones show it."""
+
+FEWEST_EARLIER = 5
+"""Earlier runs of the same plan on the same machine that show how much runs differ."""
+
+ChangeVerdict = Literal["better", "worse", "equal", "undecided", "small"]
+"""``small``: the interval excludes 1, but the change is less than runs may differ by."""
 
 Trials = tuple[Sequence[Trial], Sequence[Trial]]
 """The trials of one arm that count for one figure, in the baseline and in the other run."""
@@ -33,9 +49,10 @@ class Change:
     `before`, `after`: the figure over the rounds; None if no trial has it. `values`: the figures of all trials in both
     runs. `ratio`: the typical ratio of after to before; None if a value is 0. With a ratio, `before` is the median of
     the rounds, and `after` follows from both. `difference`: after minus before, from means, if the figure is a share.
-    `verdict`: judged by the interval of either, which has this `confidence`. `detectable`: the smallest ratio above 1
-    that a comparison at this noise shows in 80 of 100 cases, if known. `bounds`: whether `before` and `after` are only
-    lower bounds, because requests failed. `bounded`: a round of either run has a lower bound, so there is no ratio.
+    `verdict`: judged by the interval of either, which has this `confidence`. `bounds`: whether `before` and `after` are
+    only lower bounds, because requests failed. `bounded`: a round of a run has a lower bound, so there is no ratio.
+    `floor`: a change has to be larger than this share. `earlier`: how many runs decide instead, in which case `before`
+    is their mean, and the ratio is that of `after` to it.
     """
 
     figure: Figure
@@ -45,10 +62,11 @@ class Change:
     ratio: Estimate | None
     difference: Estimate | None
     verdict: ChangeVerdict
-    detectable: float | None = None
     bounds: tuple[bool, bool] = (False, False)
     bounded: bool = False
     confidence: float = CONFIDENCE
+    floor: float = 0.0
+    earlier: int = 0
 
     @property
     def rounds(self) -> tuple[int, int]:
@@ -59,7 +77,8 @@ class Change:
     def word(self) -> str:
         """The verdict in the figure's own words: faster, slower, less, more, fewer, equal, undecided."""
         direction = self.figure.direction
-        return {"better": direction.better, "worse": direction.worse}.get(self.verdict, self.verdict)
+        words = {"better": direction.better, "worse": direction.worse, "small": "less than runs may"}
+        return words.get(self.verdict, self.verdict)
 
 
 def simultaneous(count: int) -> float:
@@ -72,14 +91,23 @@ def has_interval(figure: Figure, trials: Trials) -> bool:
     return all(len(figure.values(of_run)) >= FEWEST_ROUNDS for of_run in trials)
 
 
-def change_of(figure: Figure, trials: Trials, confidence: float) -> Change:
-    """Return the change of a figure between two runs, with an interval of that confidence."""
+def change_of(
+    figure: Figure, trials: Trials, confidence: float, floor: float = 0.0, earlier: Sequence[float] = ()
+) -> Change:
+    """Return the change of a figure between two runs, with an interval of that confidence.
+
+    `earlier`: the figure in each run before, if these are enough to tell how much runs differ.
+    """
     before, after = figure.values(trials[0]), figure.values(trials[1])
-    ratio = difference = detectable = None
+    shown_before, shown_after = (figure.over_rounds(of_run) for of_run in trials)
+    ratio = difference = None
     if figure.unit == "share":
-        difference = unpaired_difference(after, before, confidence)
+        difference, floor, earlier = unpaired_difference(after, before, confidence), 0.0, ()
+    elif earlier and shown_after:
+        ratio, floor = predicted_ratio(shown_after, earlier, confidence), 0.0
+        shown_before = shown_after / ratio.value
     elif any((*before, *after)):
-        ratio, detectable = unpaired_ratio(after, before, figure.resolution, confidence)
+        ratio = unpaired_ratio(after, before, figure.resolution, confidence)
     elif before and after:  # all values are 0
         ratio = Estimate(1.0, *((1.0, 1.0) if has_interval(figure, trials) else (None, None)))
     bounded = figure.has_bounds(trials[0]), figure.has_bounds(trials[1])
@@ -87,28 +115,32 @@ def change_of(figure: Figure, trials: Trials, confidence: float) -> Change:
         # With bounds in one run only, the true ratio lies beyond the ratio of the bounds, on their side. So the verdict
         # stands if it speaks against the run with the bounds. Otherwise nothing is known.
         against: ChangeVerdict = "better" if bounded[0] == figure.less_is_better else "worse"
-        is_sure = not all(bounded) and _verdict(figure, ratio, None) == against
-        verdict, ratio, difference, detectable = against if is_sure else "undecided", None, None, None
+        is_sure = not all(bounded) and _verdict(figure, ratio, None, floor) == against
+        verdict, ratio, difference = against if is_sure else "undecided", None, None
     else:
         # If a value of 0 permits no ratio, the difference decides whether there is a change.
         judged = difference or (unpaired_difference(after, before, confidence) if ratio is None else None)
-        verdict = _verdict(figure, ratio, judged)
-    shown_before, shown_after = (figure.over_rounds(of_run) for of_run in trials)
+        verdict = _verdict(figure, ratio, judged, floor)
     if ratio is not None and shown_before is not None:
         shown_after = shown_before * ratio.value
     return Change(
-        figure, shown_before, shown_after, (before, after), ratio, difference, verdict, detectable,
+        figure, shown_before, shown_after, (before, after), ratio, difference, verdict,
         bounds=(figure.is_bound(trials[0]), figure.is_bound(trials[1])), bounded=any(bounded), confidence=confidence,
+        floor=floor, earlier=len(earlier),
     )  # fmt: skip
 
 
-def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None) -> ChangeVerdict:
+def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None, floor: float) -> ChangeVerdict:
+    """Return the verdict of an interval. A figure without any noise needs no floor."""
     estimate, neutral = (ratio, 1.0) if ratio is not None else (difference, 0.0)
     if estimate is None or estimate.low is None or estimate.high is None:
         return "undecided"
     if estimate.low <= neutral <= estimate.high:
         low, high = (1 / EQUAL, EQUAL) if ratio is not None else (-0.01, 0.01)  # one percentage point
         return "equal" if low <= estimate.low and estimate.high <= high else "undecided"
+    has_noise = ratio is not None and estimate.low < estimate.high
+    if has_noise and estimate.low <= 1 + floor and estimate.high >= 1 / (1 + floor):
+        return "small"
     return "better" if (estimate.high < neutral) == figure.less_is_better else "worse"
 
 
@@ -145,17 +177,20 @@ class Comparison:
         return [name for name in self.arms() if not any(shortfall(run.trials_of(name)) for run in runs)]
 
 
-def compare(
+def compare(  # noqa: PLR0913 - what is compared, and what changes have to exceed
     base: Run,
     others: Sequence[Run],
     more: Iterable[Figure] = (),
     *,
     gated: Collection[tuple[str | None, str]] = (),
     force: bool = False,
+    floor: float = FLOOR,
+    earlier: Sequence[Run] = (),
 ) -> Comparison:
     """Compare runs with a baseline. `more`: figures to compare beside the usual ones.
 
-    `gated`: arm and figure's key of each change that a threshold judges; the arm None stands for all arms.
+    `gated`: arm and figure's key of each change that a threshold judges; the arm None stands for all arms. `floor`:
+    share by which equal runs may differ. `earlier`: runs that show it instead, if they are enough (`find_alike`).
     Raise LabError if arms or workloads differ, unless `force` is set, or if two runs have no arm in common.
     """
     searched = all(run.experiment.find_max is not None for run in (base, *others))
@@ -177,12 +212,52 @@ def compare(
     levels = {gate: simultaneous(gates.count(gate)) for gate in (False, True)}
     compared = []
     for other, of_run in zip(others, pairs, strict=True):
+        alike = find_alike(base, other, earlier)
         changes = {
-            arm: {one.key: change_of(one, trials[one.key], levels[is_gated(arm, one)]) for one in figures}
+            arm: {
+                one.key: change_of(
+                    one,
+                    trials[one.key],
+                    levels[is_gated(arm, one)],
+                    floor,
+                    _figures_of(one, alike, arm),
+                )
+                for one in figures
+            }
             for arm, trials in of_run.items()
         }
         compared.append(Compared(other, compare_surroundings(base, other), list(unlike(base, other)), changes))
     return Comparison(base, compared, figures, levels[False])
+
+
+def read_earlier(store: Store, base: Run, others: Sequence[Run]) -> list[Run]:
+    """Return the baseline and all readable runs of a folder that are not compared: `find_alike` chooses from them."""
+    named = {run.run for run in (base, *others)}
+    runs = [base]
+    for name in store.names():
+        if name not in named:
+            with contextlib.suppress(LabError):  # unreadable, or of another format
+                runs.append(store.read(name))
+    return runs
+
+
+def find_alike(base: Run, other: Run, earlier: Sequence[Run]) -> list[Run]:
+    """Return the finished runs of the same plan on the machine of `other` before it, with the baseline among them."""
+    return [
+        run
+        for run in earlier
+        if run.created < other.created
+        and run.status == "done"
+        and run.surroundings.host == base.surroundings.host == other.surroundings.host
+        and not any(unlike(other, run))
+    ]
+
+
+def _figures_of(figure: Figure, runs: Sequence[Run], arm: str) -> list[float]:
+    """Return the figure of an arm in each run; empty if too few runs have it."""
+    every = (figure.over_rounds(_comparable(figure, run, arm)) for run in runs)
+    known = [value for value in every if value]
+    return known if len(known) >= FEWEST_EARLIER else []
 
 
 def _pair_trials(base: Run, other: Run, figures: Sequence[Figure], *, force: bool) -> dict[str, dict[str, Trials]]:

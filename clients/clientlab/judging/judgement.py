@@ -242,5 +242,5 @@ def _more_rounds(claim: Claim, finding: Finding, precision: float | None) -> str
         of_band = " of the band" if claim.band else ""
         return f"no number of rounds: the ratio lies on the limit{of_band}, to the requested precision"
     if finding.more_rounds:
-        return f"about {finding.more_rounds} rounds at this spread (--rounds {finding.more_rounds})"
+        return f"about {units.rounds(finding.more_rounds)} at this spread (--rounds {finding.more_rounds})"
     return decisions.NOT_WORTH

@@ -15,7 +15,14 @@ from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm
 from clientlab.statistics.decisions import confidence_of
-from clientlab.statistics.ratios import Ratio, exponentiate, paired_ratio
+from clientlab.statistics.ratios import (
+    FEWEST_ROUNDS,
+    Estimate,
+    Ratio,
+    exponentiate,
+    paired_difference,
+    paired_ratio,
+)
 from clientlab.statistics.simultaneous import Comparisons, compare_arms, paired_ratios
 from clientlab.trial.result import Trial
 from clientlab.workload.load import expected_schedule
@@ -78,9 +85,9 @@ class Standing:
 def rank_arms(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Standing]]:
     """Return the arms of each group that have finished trials, fastest first by `figures.ranked_by`.
 
-    `confidence`: that all intervals of a group hold together; None for the run's own.
+    `confidence`: that all intervals of the run hold together; None for the run's own.
     """
-    level = confidence or confidence_of(run.experiment.precision)
+    level = _confidence_of_each_class(run, confidence)
     within, baseline = baseline_of(run) or (None, None)
     return {
         group: _rank_group(run, arms, level, baseline if group == within else None)
@@ -100,12 +107,11 @@ def _rank_group(
     short = {name for name, trials in arms.items() if shortfall(trials)}
     bounded = {name for name, trials in arms.items() if any(map(is_least, trials))}
     costs = {name: by_round(trials, cost_of) for name, trials in arms.items()}
-    classes, level = _classes(run, arms, confidence)
     alone = 1 - (1 - confidence) / max(1, len(arms) - 1)
     standings = []
-    for names in sorted(classes, key=lambda names: min((name in short, medians[name]) for name in names)):
+    for names in sorted(_classes(run, arms), key=lambda names: min((name in short, medians[name]) for name in names)):
         known = [name for name in names if name not in short | bounded]
-        compared = compare_arms({name: costs[name] for name in names}, level, known)
+        compared = compare_arms({name: costs[name] for name in names}, confidence, known)
         # Arms without a ratio come last, because nobody knows how far behind they are.
         order = sorted(names, key=lambda name: (name in short, name in bounded, compared.levels[name]))
         reference = next((name for name in order if not any(trial.figures.errors for trial in arms[name])), order[0])
@@ -129,9 +135,9 @@ def compare_by(run: Run, figure: Figure, confidence: float | None = None) -> dic
     An arm has no ratios if its figure is only a lower bound in some round, or if it fell short of its concurrency.
     """
     found: dict[ArmKey, Comparisons] = {}
+    level = _confidence_of_each_class(run, confidence)
     for group, arms in finished_by_group(run).items():
-        classes, level = _classes(run, arms, confidence or confidence_of(run.experiment.precision))
-        for names in classes:
+        for names in _classes(run, arms):
             series = {name: values for name in names if (values := by_round(arms[name], figure.of))}
             if known := [name for name in series if not figure.has_bounds(arms[name]) and not shortfall(arms[name])]:
                 compared = compare_arms(series, level, known)
@@ -139,13 +145,22 @@ def compare_by(run: Run, figure: Figure, confidence: float | None = None) -> dic
     return found
 
 
-def _classes(run: Run, arms: Mapping[str, Sequence[Trial]], confidence: float) -> tuple[list[list[str]], float]:
-    """Return the arms of each load, and the confidence of each: classes of several arms divide the permitted error."""
+def _classes(run: Run, arms: Mapping[str, Sequence[Trial]]) -> list[list[str]]:
+    """Return the arms of each load."""
     found: dict[OfferedLoad, list[str]] = {}
     for name, trials in arms.items():
         found.setdefault(load_of(run, trials[0]), []).append(name)
-    classes = list(found.values())
-    return classes, 1 - (1 - confidence) / max(1, sum(len(names) > 1 for names in classes))
+    return list(found.values())
+
+
+def _confidence_of_each_class(run: Run, confidence: float | None) -> float:
+    """Return the confidence of the intervals of each class, so that those of all classes hold together.
+
+    Classes of several arms divide the permitted error among them.
+    """
+    level = confidence or confidence_of(run.experiment.precision)
+    classes = [names for arms in finished_by_group(run).values() for names in _classes(run, arms)]
+    return 1 - (1 - level) / max(1, sum(len(names) > 1 for names in classes))
 
 
 def by_round(trials: Sequence[Trial], value_of: Callable[[Trial], float | None]) -> dict[int, float]:
@@ -176,6 +191,31 @@ class Contrast:
     figure: Figure
     time: Ratio | None
     cpu: Ratio | None
+
+
+_LATENCIES = {"p50": FEWEST_ROUNDS, "p99": 5}
+"""Figures that are compared in seconds, and the rounds that an interval needs: a p99 of few rounds varies too much."""
+
+
+def latency_differences(run: Run, pairs: Sequence[ArmPair]) -> dict[tuple[str, str], dict[str, Estimate]]:
+    """Return the differences of the latencies of each pair in seconds: by names of both arms, and by key.
+
+    All intervals hold together (Bonferroni). Latencies are left out if a round has a lower bound only.
+    """
+    confidence = 1 - (1 - confidence_of(run.experiment.precision)) / max(1, len(pairs) * len(_LATENCIES))
+    found: dict[tuple[str, str], dict[str, Estimate]] = {}
+    for one, base in pairs:
+        names = one.name, base.name
+        found[names] = {}
+        for key, fewest in _LATENCIES.items():
+            figure = BY_KEY[key]
+            if any(figure.has_bounds(run.trials_of(name)) for name in names):
+                continue
+            these, those = (clean_rounds(run, name, figure.of) for name in names)
+            difference = paired_difference(these, those, confidence, fewest)
+            if difference is not None:
+                found[names][key] = difference
+    return found
 
 
 ArmPair = tuple[Arm, Arm]  # an arm, and the arm that it is compared with

@@ -1,7 +1,8 @@
 """Thresholds that fail a build: a limit of a figure (`p99 > 50ms`), or a change of it (`p99 +10%`).
 
-A threshold fails if a whole interval is beyond it, or with `strict` if the estimate is. Errors are counted instead of
-estimated, so their share decides, and a failed trial fails them. An arm without a finished trial fails.
+A threshold fails if a whole interval is beyond it, or with `strict` if the estimate is. The errors of a single run are
+counted instead of estimated, so their share decides, and a failed trial fails them. An arm without a finished trial
+fails.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class ThresholdResult:
     """The outcome of a threshold for an arm of a run.
 
     "not sure": the estimate is beyond the threshold, but a part of its `interval` is not; about `rounds` rounds would
-    decide. `found`: the figure; for a change the ratio, or the difference of a share. `lost`: failed trials, if the
+    decide, unless the change is less than the `floor` by which runs may differ.
+
+    `found`: the figure; for a change the ratio, or the difference of a share. `lost`: failed trials, if the
     threshold is about errors. `at_least`: the figure is a lower bound, which fails unless it surely is for the better.
     """
 
@@ -75,6 +78,7 @@ class ThresholdResult:
     at_least: bool = False
     interval: Interval | None = None
     rounds: int | None = None
+    floor: float = 0.0
 
 
 def parse_threshold(text: str) -> Threshold:
@@ -180,6 +184,7 @@ def _judge_change(one: Threshold, run: Run, arm: str, change: Change, *, strict:
         ratio = Ratio(ratio.value, ratio.low, ratio.high, min(change.rounds), change.confidence, pooled=True)
     lost = len(failed_for_good(run, arm)) if one.figure.of_failed else 0
     outcome: ThresholdOutcome = "failed"
+    is_small = False
     if change.bounded:
         outcome = "held" if change.verdict == "better" else "failed"
     elif lost or not change.rounds[1]:
@@ -188,7 +193,8 @@ def _judge_change(one: Threshold, run: Run, arm: str, change: Change, *, strict:
         raise _refusal(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
     elif change.difference is not None:
         allowed = one.value if one.figure.less_is_better else -one.value
-        outcome = one.judge(change.difference.value, allowed, None, strict=True)
+        interval = change.difference.interval
+        outcome = one.judge(change.difference.value, allowed, interval, strict=strict or interval is None)
     elif not strict and (rounds := ratio.rounds if ratio else min(change.rounds)) < FEWEST_ROUNDS:
         raise _too_few_rounds(one, arm, rounds)
     elif ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
@@ -196,10 +202,14 @@ def _judge_change(one: Threshold, run: Run, arm: str, change: Change, *, strict:
         outcome = one.judge(change.after or 0.0, change.before or 0.0, None, strict=is_sure)
     else:
         outcome = one.judge(ratio.value, one.edge, ratio.interval, strict=strict)
-    estimate, interval = ratio or change.difference, ratio.interval if ratio else None
+        if outcome == "failed" and change.verdict == "small" and not strict:
+            outcome, is_small = "not sure", True
+    estimate = ratio or change.difference
+    interval = None if estimate is None else estimate.interval
     found, at_least = estimate.value if estimate else None, change.bounded and outcome == "failed"
-    needed = _rounds_to_decide(one, outcome, ratio)
-    return ThresholdResult(one, run.run, arm, outcome, found, lost, at_least, interval, needed)
+    needed = None if change.earlier or is_small else _rounds_to_decide(one, outcome, ratio)
+    floor = change.floor if is_small else 0.0
+    return ThresholdResult(one, run.run, arm, outcome, found, lost, at_least, interval, needed, floor)
 
 
 def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False) -> list[ThresholdResult]:

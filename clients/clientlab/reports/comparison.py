@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from clientlab import units
-from clientlab.judging.comparison import Change, Comparison
+from clientlab.judging.comparison import FEWEST_EARLIER, Change, Comparison
 from clientlab.judging.ranking import shortfall
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.contents import SIGNS
@@ -19,12 +19,16 @@ from clientlab.reports.sections import DataTable, Lines, Part, Section, Tables
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY
 from clientlab.statistics.decisions import EQUAL_SHARE
-from clientlab.statistics.ratios import FEWEST_ROUNDS, POWER
+from clientlab.statistics.ratios import FEWEST_ROUNDS
 from clientlab.trial.result import format_time
 
 _UNPAIRED = (
     "A ratio is how many times as much a typical round of one run has as one of the baseline. All intervals together "
     "hold the truth in 95 of 100 comparisons; those that thresholds judge do so by themselves."
+)
+_ONE_RUN = (
+    "To see smaller changes, measure both in one run: clientlab run … --env base=… --env head=… (packages or Pythons) "
+    "or --url base=… --url head=… (servers)."
 )
 
 
@@ -37,10 +41,11 @@ def sections(comparison: Comparison, judged: Sequence[ThresholdResult]) -> list[
     ]
     limits = Lines(threshold_lines(judged), "Thresholds", alert=failed)
     parts: list[Part] = [Lines(lines), *(part for part in (*notices(comparison), limits) if part.items)]
+    parts.insert(1, Lines(_trust(comparison)))
     title = f"{' and '.join(one.run.run for one in comparison.others)} against {comparison.base.run}"
     return [
         Section("answer", title, parts, label="Answer", sentences=[summary(comparison)]),
-        Section("changes", "Changes", [Tables(tables(comparison)), Lines(_notes(comparison), brief=False)]),
+        Section("changes", "Changes", [Tables(tables(comparison)), Lines([_UNPAIRED], brief=False)]),
     ]
 
 
@@ -73,15 +78,16 @@ def _incomplete(run: Run) -> Iterator[str]:
 
 
 def summary(comparison: Comparison) -> str:
-    """Return how many figures changed."""
+    """Return how many figures changed, and what would show a smaller change."""
     known = _known_changes(comparison)
     verdicts = Counter(change.verdict for change in known)
     undecided = [change for change in known if change.verdict == "undecided"]
     unknown = sum(change.bounded or min(change.rounds) < FEWEST_ROUNDS for change in undecided)
     few = f" ({unknown} without an interval, which needs 3 rounds of both runs and no lower bounds)" if unknown else ""
+    small = f"{verdicts['small']} that differ by less than runs may, " if verdicts["small"] else ""
     return (
         f"{len(known)} figures compared: {verdicts['better']} better, {verdicts['worse']} worse, {verdicts['equal']} "
-        f"equal within {EQUAL_SHARE}, {len(undecided)} undecided{few}."
+        f"equal within {EQUAL_SHARE}, {small}{len(undecided)} undecided{few}."
     )
 
 
@@ -97,14 +103,24 @@ def is_known(change: Change) -> bool:
     return change.before is not None or change.after is not None
 
 
-def _notes(comparison: Comparison) -> list[str]:
-    """Return what a ratio is, and the smallest changes that this comparison could have seen."""
-    largest: dict[str, float] = {}
-    for change in _known_changes(comparison):
-        largest[change.figure.key] = max(largest.get(change.figure.key, 1.0), change.detectable or 1.0)
-    found = [f"{key} {units.share(ratio - 1)}" for key, ratio in largest.items() if round(ratio, 6) > 1]
-    smallest = f"The smallest increase that shows in {POWER * 100:.0f} of 100 comparisons here: {', '.join(found)}."
-    return [_UNPAIRED, *([smallest] if found else [])]
+def _trust(comparison: Comparison) -> list[str]:
+    """Return how much runs may differ, and how to measure without that."""
+    known = _known_changes(comparison)
+    floors = sorted({change.floor for change in known if change.floor})
+    earlier = sorted({change.earlier for change in known if change.earlier})
+    found = []
+    if earlier:
+        counts = " and ".join(map(str, earlier))
+        found.append(
+            f"The baseline is the mean of {counts} earlier runs of this plan on this machine, and changes are larger "
+            "than the differences between these runs."
+        )
+    found += [
+        f"Runs may differ by {units.share(floor)} as wholes (--floor), however many rounds they have: only larger "
+        f"changes count. {FEWEST_EARLIER} earlier runs of this plan on this machine would tell."
+        for floor in floors
+    ]
+    return [*found, _ONE_RUN]
 
 
 def tables(comparison: Comparison) -> list[DataTable]:
@@ -167,5 +183,5 @@ def _change(change: Change) -> dict[str, Any]:
         "unit": change.figure.unit, "before": change.before, "after": change.after, "at_least": list(change.bounds),
         "ratio": ratio and ratio.value, "difference": difference and difference.value,
         "interval": found.interval if (found := ratio or difference) else None, "confidence": change.confidence,
-        "rounds": list(change.rounds), "smallest_detectable_ratio": change.detectable, "verdict": change.word,
+        "rounds": list(change.rounds), "floor": change.floor, "earlier_runs": change.earlier, "verdict": change.word,
     }  # fmt: skip

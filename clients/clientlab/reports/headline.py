@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -27,7 +27,7 @@ from clientlab.results.plan import Plan
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.results.surroundings import is_free_threaded
 from clientlab.statistics.decisions import EQUAL_SHARE, NOT_WORTH, decide
-from clientlab.statistics.ratios import FEWEST_ROUNDS
+from clientlab.statistics.ratios import FEWEST_ROUNDS, Estimate
 from clientlab.trial.result import format_time
 
 _P99, _FIRST_RESPONSE, _CPU_PER_EVENT = BY_KEY["p99"], BY_KEY["first_response"], BY_KEY["cpu_per_event"]
@@ -163,9 +163,12 @@ def threshold_sentence(result: ThresholdResult) -> str:
         ends = f" ({' to '.join(map(shown, result.interval))})" if result.interval else ""
         doubt = _BOUND if result.at_least else ""
         if result.outcome == "not sure" and ends and not doubt:
-            rounds = f"about {result.rounds} rounds in all would decide (--rounds {result.rounds})"
-            decides = rounds if result.rounds else f"to decide takes {NOT_WORTH}"
+            decides = f"to decide takes {NOT_WORTH}"
+            if result.rounds:
+                decides = f"about {units.rounds(result.rounds)} in all would decide (--rounds {result.rounds})"
             doubt = f"; its interval reaches back within the threshold: {decides}"
+            if result.floor:
+                doubt = f"; runs may differ by {units.share(result.floor)}, so measure both in one run"
         parts.append(f"{figure.label} {shown(result.found)}{ends}{doubt}")
     elif not result.lost:
         parts.append("no trial of the arm that counts has this figure")
@@ -207,10 +210,10 @@ def _leads(rows: Sequence[Row]) -> list[str]:
     ends = [*slower[:1], *slower[1:][-1:]]
     if by_cpu:
         lead = f"{best.name} took {best.text(_CPU_PER_EVENT)} of CPU time per event{'; ' if ends else ''}"
-        lead += " and ".join(f"{row.name} takes {units.ratio_of(row.ratio)} times as much" for row in ends)
+        lead += " and ".join(f"{row.name} takes {row.quoted_ratio} times as much" for row in ends)
     elif best.load.rate is not None:
         lead = f"{best.name} had a p99 of {best.text(_P99)} from the planned start{'; ' if ends else ''}"
-        lead += " and ".join(f"that of {row.name} is {units.ratio_of(row.ratio)} times as long" for row in ends)
+        lead += " and ".join(f"that of {row.name} is {row.quoted_ratio} times as long" for row in ends)
     else:
         lead, times = f"{best.name} was the fastest", "times as fast as"
         if best.figures[HIGHEST_RATE.key] is not None:
@@ -220,7 +223,7 @@ def _leads(rows: Sequence[Row]) -> list[str]:
         elif (rate := best.figures["throughput"]) is not None:
             lead = f"{best.name} made {units.rate(rate)} requests/s"
         lead += ", " if ends else ""
-        lead += " and ".join(f"{units.ratio_of(row.ratio)} {times} {row.name}" for row in ends)
+        lead += " and ".join(f"{row.quoted_ratio} {times} {row.name}" for row in ends)
     found = [f"{lead}.", *_not_slower(best, known)]
     if bounded:
         names = _list([f"{row.name} ({row.text(_P99)})" for row in bounded])
@@ -254,7 +257,7 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
         failures = " in which no request fails" if has_enough else ""
         deciding = f"An interval takes {FEWEST_ROUNDS} rounds{failures}."
     elif worth:
-        deciding = f"About {max(worth)} rounds in all would decide{f' all but {_list(far)}' if far else ''}."
+        deciding = f"About {units.rounds(max(worth))} in all would decide{f' all but {_list(far)}' if far else ''}."
     else:
         deciding = f"To decide takes {NOT_WORTH}."
     return [*found, f"Undecided: {'; '.join(states)}. {deciding}"]
@@ -272,12 +275,19 @@ def version_answers(run: Run) -> list[Answer]:
 def _contrast_answers(part: ranking.Part, run: Run) -> list[Answer]:
     """Return an answer for each two environments, servers, links or routes: of one arm, or of all in one sentence."""
     families: dict[tuple[str, str], list[ranking.Contrast]] = {}
-    for one in ranking.contrasts_by(part, run):
+    contrasts = ranking.contrasts_by(part, run)
+    latencies = {}
+    if part in ranking.VERSIONS:
+        latencies = ranking.latency_differences(run, [(one.arm, one.base) for one in contrasts])
+    for one in contrasts:
         name, base = (str(getattr(arm, part) or "none") for arm in (one.arm, one.base))
         families.setdefault((name, base), []).append(one)
     answers = []
     for (name, base), family in families.items():
-        pairs = [_pair_sentence(run, one) for one in family]
+        pairs = [
+            _pair_sentence(run, one) + _latency_sentence(latencies.get((one.arm.name, one.base.name), {}))
+            for one in family
+        ]
         if len(pairs) > 1:
             whole = _family_sentence(f"{part.capitalize()} {name} instead of {base}", family)
             pairs = [whole, *(pairs if part in ranking.VERSIONS else [])]
@@ -298,6 +308,15 @@ def _pair_sentence(run: Run, found: ranking.Contrast) -> str:
     arms = (found.arm, found.base)
     why = "; ".join(f"{arm.name}: {why}" for arm in arms if (why := ranking.shortfall(run.trials_of(arm.name))))
     return f"{found.arm.name} and {found.base.name} are not compared: {why or 'no round has both without errors'}."
+
+
+def _latency_sentence(differences: Mapping[str, Estimate]) -> str:
+    """Return how latencies differ in milliseconds; empty if that is unknown."""
+    parts = []
+    for key, difference in differences.items():
+        ends = " to ".join(map(units.time_change, difference.interval or ()))
+        parts.append(f"{key} {units.time_change(difference.value)}{f' ({ends})' if ends else ''}")
+    return f" Latency: {', '.join(parts)}." if parts else ""
 
 
 def _family_sentence(change: str, family: Sequence[ranking.Contrast]) -> str:

@@ -17,6 +17,7 @@ from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.sections import DataTable
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, ranked_by
+from clientlab.running.schedule import find_first_look
 from clientlab.statistics.ratios import Estimate, Ratio, typical_figure
 from clientlab.trial.bottleneck import FULL
 from clientlab.trial.result import PlannedTrial, Trial
@@ -40,7 +41,8 @@ class Row(ranking.Standing):
 
     `figures`: by key; those with a ratio agree with it, except for p99. `ratios`: of further figures, to the fastest
     arm with the same `load`. `alone`: no other arm of the group has that load. `doubtful`: a caution says that its
-    place may be wrong.
+    place may be wrong. `stopped`: its rounds ended once their comparisons were decided, after several looks. So they
+    show rather too large a difference.
     """
 
     trials: Sequence[Trial]
@@ -49,6 +51,14 @@ class Row(ranking.Standing):
     ratios: Mapping[str, Ratio]
     alone: bool
     doubtful: bool
+    stopped: bool = False
+
+    @property
+    def quoted_ratio(self) -> str:
+        """The ratio with its interval, or its lower end if the rounds were stopped."""
+        if self.stopped and self.ratio is not None and self.ratio.low is not None and self.ratio.low > 1:
+            return f"at least {units.ratio(self.ratio.low)}"
+        return units.ratio_of(self.ratio)
 
     @property
     def planned(self) -> PlannedTrial:
@@ -220,6 +230,7 @@ def groups_of(run: Run) -> list[Group]:
                 **vars(one), trials=trials[one.name], load=load, figures=medians[one.name] | shown, ratios=ratios,
                 alone=len(arms_with) > 1 and arms_with[load] == 1,
                 doubtful=trials[one.name][0].planned.arm in doubtful,
+                stopped=run.decided.get(trials[one.name][0].planned.arm, 0) > find_first_look(run.experiment),
             ))  # fmt: skip
         compared_with = baseline if key == within and baseline in trials else None
         requests = counts.pop() if len(counts) == 1 else None

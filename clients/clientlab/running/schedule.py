@@ -118,10 +118,17 @@ DEFAULT_TIME_BUDGET = 600.0
 """Seconds. A run with a precision has to end on a busy machine, too."""
 
 
+def find_first_look(plan: Plan) -> int:
+    """Return the rounds after which a budget first asks what is decided.
+
+    Fewer than four say little about how much arms vary.
+    """
+    return max(4, plan.rounds)
+
+
 def decide_arms(run: Run, rounds: int) -> Run:
     """Return a run with a budget after a round, with the arms whose comparisons are all decided by now."""
-    # Fewer than four rounds say little about how much arms vary.
-    if run.experiment.budget is None or rounds < max(4, run.experiment.rounds):
+    if run.experiment.budget is None or rounds < find_first_look(run.experiment):
         return run
     undecided = undecided_arms(run)
     new = {arm.name: rounds for arm in run.experiment.arms if arm.name not in undecided | run.decided.keys()}

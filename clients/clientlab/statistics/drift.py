@@ -68,23 +68,16 @@ def find_drift(by_round: Floats, by_part: Floats | None = None) -> Drift | None:
 
 
 def _find_jump(by_round: Floats) -> Drift | None:
-    """Return a jump after the first round at which an arm has one."""
-    jumps: dict[int, float] = {}
-    rounds = by_round.shape[1]
-    before = rounds
-    for arm, row in enumerate(by_round):
-        for place in range(1, rounds):
-            earlier, later = row[:place], row[place:]
-            rise = later.min() - earlier.max()
-            fall = earlier.min() - later.max()
-            if max(rise, fall) > _JUMP:
-                jumps[arm] = float(np.median(later) - np.median(earlier))
-                before = min(before, place)
-                break
-    if not jumps:
-        return None
-    arms = _name_few(list(jumps), len(by_round))
-    return Drift("step", arms, math.exp(np.median(list(jumps.values()))), before)
+    """Return the first jump of what all arms have in common."""
+    common = np.median(_centre(by_round), axis=0)
+    for rounds in range(1, len(common)):
+        earlier, later = common[:rounds], common[rounds:]
+        rise = later.min() - earlier.max()
+        fall = earlier.min() - later.max()
+        if max(rise, fall) > _JUMP:
+            change = float(np.median(later) - np.median(earlier))
+            return Drift("step", (), math.exp(change), rounds)
+    return None
 
 
 def _find_change(by_round: Floats) -> Drift | None:

@@ -25,7 +25,6 @@ from clientlab.statistics.distributions import Floats, t_quantile
 CONFIDENCE = 0.95
 FEWEST_ROUNDS = 3  # with fewer rounds, there is no interval
 FEWEST_ROUNDS_OF_SPREAD = 6  # the same for spreads: one outlying round of five spoils four of ten differences
-POWER = 0.8  # a change counts as detectable if a comparison would show it with this probability
 
 _TRIMMED = 8  # one value in eight is left out at each end
 _RESERVE = 0.7  # share of the permitted error for rank intervals; the rest is for outlying rounds in one run
@@ -107,13 +106,11 @@ def trimmed(values: Floats) -> tuple[Floats, Floats, int]:
 def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return both ends of the confidence interval of the typical value over the last axis, of at least 2 values.
 
-    This is Student's interval of the trimmed mean. With fewer than eight values, it is widened to contain all of them.
+    This is Student's interval of the trimmed mean.
     """
     middle, variance, kept = trimmed(values)
-    half = _student(kept - 1, confidence) * np.sqrt(variance / kept)
-    if kept < values.shape[-1]:
-        return middle - half, middle + half
-    return np.minimum(middle - half, values.min(axis=-1)), np.maximum(middle + half, values.max(axis=-1))
+    half = student(kept - 1, confidence) * np.sqrt(variance / kept)
+    return middle - half, middle + half
 
 
 @cache
@@ -124,11 +121,12 @@ def expected_width(n: int, confidence: float) -> float:
     z = normal.inv_cdf(1 - share) if cut else 0.0
     # The variance of normal values whose outermost share at each end is moved in to z (Tukey and McLaughlin).
     drawn_in = 1 - 2 * share - 2 * z * normal.pdf(z) + 2 * share * z * z
-    return _student(kept - 1, confidence) * math.sqrt(drawn_in * (n - 1) / (kept * (kept - 1)))
+    return student(kept - 1, confidence) * math.sqrt(drawn_in * (n - 1) / (kept * (kept - 1)))
 
 
 @cache
-def _student(degrees: int, confidence: float) -> float:
+def student(degrees: int, confidence: float) -> float:
+    """Return half the width of Student's interval, in standard errors."""
     return float(t_quantile(degrees, (1 + confidence) / 2))
 
 
@@ -145,6 +143,18 @@ def paired_ratio(these: Series, those: Series, confidence: float = CONFIDENCE) -
         return None
     ends = typical_interval(logs, confidence) if len(logs) >= FEWEST_ROUNDS else None
     return Ratio.from_logs(typical(logs), ends, len(logs), confidence)
+
+
+def paired_difference(these: Series, those: Series, confidence: float, fewest: int = FEWEST_ROUNDS) -> Estimate | None:
+    """Return the typical difference of two figures, in their unit, or None if they share no round.
+
+    `fewest`: rounds that an interval needs.
+    """
+    gaps = np.array([these[number] - those[number] for number in sorted(these.keys() & those.keys())], np.float64)
+    if not len(gaps):
+        return None
+    low, high = typical_interval(gaps, confidence) if len(gaps) >= fewest else (None, None)
+    return Estimate(float(typical(gaps)), None if low is None else float(low), None if high is None else float(high))
 
 
 def typical_figure(figures: Series, confidence: float = CONFIDENCE) -> Ratio | None:
@@ -179,7 +189,7 @@ def spread_ratio(these: Series, those: Series, confidence: float = CONFIDENCE) -
         without = np.array([_spreads(np.delete(logs, place, axis=1)) for place in range(len(both))])
         if without.all():
             error = math.sqrt((len(both) - 1) * np.log(without[:, 0] / without[:, 1]).var())
-            reach = _student(len(both) - 1, confidence) * error
+            reach = student(len(both) - 1, confidence) * error
             return Ratio.from_logs(value, (value - reach, value + reach), len(both), confidence)
     return Ratio.from_logs(value, None, len(both), confidence)
 
@@ -192,23 +202,33 @@ def _spreads(logs: Floats) -> Floats:
 
 def unpaired_ratio(
     these: Sequence[float], those: Sequence[float], step: float = 0.0, confidence: float = CONFIDENCE
-) -> tuple[Estimate | None, float | None]:
-    """Return the typical ratio of the rounds of two runs, and the smallest one above 1 that would be detectable.
+) -> Estimate | None:
+    """Return the typical ratio of the rounds of two runs.
 
-    The typical ratio is the median of all ratios of a figure of `these` to one of `those` (Hodges and Lehmann 1963,
-    Estimates of location based on rank tests). `step`: resolution of the figures, as a share of their value. Both are
-    None if a side is empty or a figure is not above 0.
+    It is the median of all ratios of a figure of `these` to one of `those` (Hodges and Lehmann 1963, Estimates of
+    location based on rank tests). `step`: resolution of the figures, as a share of their value. Return None if a side
+    is empty or a figure is not above 0.
     """
     if not these or not those or min(*these, *those) <= 0:
-        return None, None
+        return None
     one, other = np.log(these), np.log(those)
     value = exponentiate(np.median(one[:, None] - other))
     if min(len(these), len(those)) < FEWEST_ROUNDS:
-        return Estimate(value, None, None), None
+        return Estimate(value, None, None)
     low, high = shift_interval(one, other, step, confidence)
-    error, freedom = welch_error(one, other, step)
-    detectable = exponentiate((high - low) / 2 + t_quantile(freedom, POWER) * error)
-    return Estimate(value, exponentiate(low), exponentiate(high)), detectable
+    return Estimate(value, exponentiate(low), exponentiate(high))
+
+
+def predicted_ratio(figure: float, earlier: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+    """Return the ratio of a run's figure to the mean of earlier runs. All are above 0.
+
+    Its interval excludes 1 if the figure is outside of what the earlier runs predict for one more run (Student's
+    prediction interval of the logarithms).
+    """
+    logs, count = np.log(earlier), len(earlier)
+    value = math.log(figure) - float(logs.mean())
+    reach = student(count - 1, confidence) * float(logs.std(ddof=1)) * math.sqrt(1 + 1 / count)
+    return Estimate(exponentiate(value), exponentiate(value - reach), exponentiate(value + reach))
 
 
 def unpaired_difference(

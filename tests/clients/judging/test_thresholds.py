@@ -51,6 +51,21 @@ def test_errors_are_counted_and_need_no_interval(text, failed, found):
     assert outcome(text, a_run_of(1.0), a_run_of(1.0, errors={"reset": failed})) == found
 
 
+@pytest.mark.parametrize(("text", "found"), [("wall +2%", "not sure"), ("wall +20%", "failed")])
+def test_a_change_that_is_less_than_runs_may_differ_by_is_not_sure(text, found):
+    """However narrow the intervals are: from 1 s, 1.06 s is less than 10 %, and 1.3 s is more."""
+    walls = (1.059, 1.06, 1.061) if found == "not sure" else SLOWER
+    (judged,) = judge_changes(compare(a_run_of(0.999, 1.0, 1.001), [a_run_of(*walls)]), [parse_change(text)])
+    assert judged.outcome == found
+    assert ("runs may differ by 10.0 %" in threshold_sentence(judged)) == (found == "not sure")
+
+
+@pytest.mark.parametrize(("counts", "found"), [((0, 3, 0, 0), "not sure"), ((5, 3, 4, 6), "failed")])
+def test_errors_of_several_rounds_have_an_interval(counts, found):
+    trials = [a_trial("urllib3", n, errors={"reset": count} if count else {}) for n, count in enumerate(counts, 1)]
+    assert outcome("errors +0", a_run_of(*[1.0] * 4), a_run(*trials)) == found
+
+
 def test_an_arm_that_finished_no_trial_fails_every_threshold():
     """A figure that no trial has is refused."""
     dead = a_run(a_failed_trial("urllib3"))
@@ -139,7 +154,7 @@ def test_a_threshold_may_be_for_one_arm():
 
 def test_what_is_not_sure_says_how_many_rounds_would_decide():
     base, few, close = (
-        a_run_of(*(at * np.exp(0.05 * np.resize([-1, 0.3, 1, -0.3], 8)))) for at in (1.0, 1.045, 1.0201)
+        a_run_of(*(at * np.exp(0.05 * np.resize([-1, 0.3, 1, -0.3], 8)))) for at in (1.0, 1.05, 1.0201)
     )
     for run, is_close in ((few, False), (close, True)):
         changes = judge_changes(compare(base, [run], gated={(None, "wall")}), [parse_change("wall +2%")])

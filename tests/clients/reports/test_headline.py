@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from clientlab.reports.headline import headline
+from clientlab.reports.headline import headline, version_answers
 from clientlab.reports.rows import Report
+from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.values import Link
-from clients.documents import a_failed_trial, a_run, a_trial
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 from clients.reports.views import answers
 
 
@@ -31,6 +32,34 @@ def test_the_fastest_is_named_with_its_rate_and_its_lead():
     assert sentence == (
         "a made 1,000 requests/s, 2.00 (1.92 to 2.09) times as fast as b and 9.00 (8.75 to 9.26) times as fast as c."
     )
+
+
+def test_an_arm_whose_rounds_were_stopped_is_slower_by_at_least_the_lower_end():
+    """A look after each round ends at a large difference. The first look, after four rounds, chooses none."""
+    trials = [*rounds("a", *FAST), *rounds("b", 2.0, 2.1, 1.9, 2.0, 2.0)]
+    quoted = []
+    for rounds_of_b in (4, 5):
+        run = a_run(*trials, budget=60.0, rounds=3).model_copy(update={"decided": {"b": rounds_of_b}})
+        quoted.append(headline(Report(run)).sentences[0])
+    assert "2.00 (1.92 to 2.09) times as fast as b" in quoted[0]
+    assert "at least 1.92 times as fast as b" in quoted[1]
+
+
+def test_servers_and_environments_differ_in_milliseconds():
+    """By 1, 2 and 3 ms; an interval of p99 needs five rounds."""
+    arms, trials = [], []
+    for where, p50s in (("old", (0.010, 0.020, 0.030)), ("new", (0.011, 0.022, 0.033))):
+        name = f"urllib3 in {where}"
+        arms.append(Arm(name=name, strategy="urllib3", upstream="aiohttp", route="direct", workload="workload",
+                        environment=where))  # fmt: skip
+        trials += [
+            a_trial("urllib3", number, arm=name, environment=where, latency_seconds=quantiles(p50, 2 * p50))
+            for number, p50 in enumerate(p50s, 1)
+        ]
+    specs = {where: EnvironmentSpec(folder="/x") for where in ("old", "new")}
+    ((sentence, *_),) = version_answers(a_run(*trials, arms=arms, environments=specs))
+    assert "Latency: p50 +2.00 ms (-" in sentence
+    assert sentence.endswith("p99 +4.00 ms.")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +93,7 @@ def test_a_sentence_about_a_link_tells_routes_apart():
 @pytest.mark.parametrize(
     ("walls", "answer"),
     [
-        (OPEN, r"Undecided: b, 1\.1[01] \(0\.9\d+ to 1\.[23]\d+\).* 3 of 5 rounds.* About \d+ rounds .* decide\.$"),
+        (OPEN, r"Undecided: b, 1\.1[01] \(0\.9\d+ to 1\.[23]\d+\).* 3 of 5 rounds.* About \d+ to \d+ .* decide\.$"),
         (TIED, r"b is equal within 5 %\.$"),
         ((9.0, 9.0), r"^(?!.*times as fast).*Undecided: b, 8\.96 times as long.*An interval takes 3 rounds\.$"),
     ],
