@@ -31,7 +31,7 @@ from clientlab.results.surroundings import distributions_of, programs_of, surrou
 from clientlab.running.environments import open_environments
 from clientlab.running.execute import create_run, execute, name_run, resume_run
 from clientlab.running.schedule import estimate_seconds, estimate_seconds_left
-from clientlab.running.trial_runner import TrialRunner, try_functions
+from clientlab.running.trial_runner import TrialRunner, check_disk, try_functions
 from clientlab.testbeds import Servers
 from clientlab.text import MASK, make_printable
 from clientlab.workload.recordings import pin_recorded_requests
@@ -70,7 +70,7 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
         _confirm_long_run(plan, seconds)
         environments = stack.enter_context(open_environments(plan))
         if stored is None:
-            store.claim(name)
+            check_disk(plan, store.claim(name))
             stack.enter_context(store.hold(name))
         console: Console = LabConsole(stderr=True)
         if cluster is not None:

@@ -19,8 +19,8 @@ from typing import Any, Literal, Protocol, cast
 
 from pydantic import ValidationError
 
-from clientlab import strategies
-from clientlab.errors import ERROR_OTHER, LabError, ServerLost
+from clientlab import strategies, units
+from clientlab.errors import ERROR_OTHER, FieldError, LabError, ServerLost
 from clientlab.results import kept_samples
 from clientlab.results.plan import Plan
 from clientlab.running.execute import Progressed, TrialInterrupted
@@ -31,10 +31,11 @@ from clientlab.trial.finish import Begun, finish_trial
 from clientlab.trial.measurement import measure, measure_by_steps, nothing, take_steps
 from clientlab.trial.process_handle import OWN, Interpreter, TrialFailed, TrialStalled, TrialVanished
 from clientlab.trial.result import Placement, PlannedTrial, Trial, utc_now
+from clientlab.trial.sample_log import RECORD_SIZE
 from clientlab.trial.samples import read_measured
 from clientlab.trial.server_counters import ServerCounters, combine_counters
 from clientlab.trial.shards import AgreedStart, ShardReport, make_shard_report
-from clientlab.workload.load import arrivals_of, count_warm_up, most_late, requests_in
+from clientlab.workload.load import arrivals_of, count_warm_up, expected_requests, most_late, requests_in
 from clientlab.workload.values import Link
 from clientlab.workload.workload import ShardWorkload, Workload, stream_seconds, take_share
 
@@ -47,6 +48,8 @@ _ROUND_TRIPS = 4  # of a request on a new connection: one for TCP, two for TLS 1
 
 _LOOK_SECONDS = 2.0  # to look at the processes of five servers takes 0.2 ms of CPU time beside the trial
 FAILURES_IN_A_ROW = 5  # after them, without a success in between, the lab makes a health check
+_OUTAGE_SECONDS = 15.0
+"""For which a server of the user may not answer before its trial ends. Until then, an outage is a result."""
 
 _Steps = Generator[None, None, Trial | ShardReport]  # a report if other shards are on other machines
 
@@ -233,6 +236,8 @@ class TrialWatch:
         self._progressed = progressed
         self._looked, self._asked = time.monotonic(), -math.inf
         self._trouble: str | None = None
+        self._troubled_since = 0.0
+        self._patience = 0.0 if _is_own(planned.upstream) else _OUTAGE_SECONDS
         self.warms_up = True
 
     def report_progress(self, finished: int) -> None:
@@ -245,16 +250,31 @@ class TrialWatch:
     def check_failures(self, in_a_row: int) -> None:
         """Make a health check while requests fail. `in_a_row`: failed requests since the last success.
 
-        Raise ServerLost, or TrialFailed if a health check failed and no request has succeeded since.
+        Raise ServerLost, or TrialFailed if health checks failed for as long as the server may not answer, and no
+        request has succeeded since.
         """
         if in_a_row < FAILURES_IN_A_ROW:
             self._trouble = None
-        elif self._trouble is not None:
+            return
+        now = time.monotonic()
+        if self._trouble is not None and now - self._troubled_since >= self._patience:
             raise TrialFailed(f"ended after {in_a_row:,} failed requests in a row: {self._trouble}")
-        elif time.monotonic() - self._asked > _LOOK_SECONDS:
+        if now - self._asked > _LOOK_SECONDS:
             self._testbed.check()  # a server that is gone is started again, and the trial measured once more
-            self._trouble = self._testbed.trouble(*self._target)
+            trouble = self._testbed.trouble(*self._target)
+            if self._trouble is None:
+                self._troubled_since = now
+            self._trouble = trouble
             self._asked = time.monotonic()
+
+
+def check_disk(plan: Plan, folder: Path) -> None:
+    """Raise FieldError if the records of a trial do not fit on the disk of the results folder."""
+    requests = max(expected_requests(workload) or 0 for workload in plan.workloads.values())
+    needed, free = requests * RECORD_SIZE, shutil.disk_usage(folder).free
+    if needed > free:
+        message = f"the records of a trial take {units.memory(needed)}, and {folder} has {units.memory(free)} free"
+        raise FieldError(["requests"], f"{message}; write fewer requests", value=f"{requests:,}")
 
 
 def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Interpreter]) -> None:
@@ -287,11 +307,16 @@ def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Inter
                 raise LabError(f"strategy {arm.strategy!r}: its first request raised {shown}")
 
 
+def _is_own(upstream: str) -> bool:
+    """Return whether an upstream is one of the lab's, not a server of the user."""
+    return upstream.partition("?")[0] in UPSTREAMS
+
+
 def _find_rest(upstream: str) -> float:
     """Return the seconds for which the upstream, and a proxy before it, surely keep idle connections."""
     if upstream in UPSTREAMS:
         return _OWN_REST
-    if "?" not in upstream:
+    if not _is_own(upstream):
         return _REST
     own = find_upstream(upstream)
     return min(_REST, 0.75 * min(own.keep_alive or _OWN_REST, own.proxy_idle))

@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import socket
 import ssl
+import time
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,8 @@ from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import Request, Workload
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_OUTAGE_SECONDS, _PAUSE_SECONDS = 15.0, 0.25
+"""For which a trial waits for a server that has gone, and between two looks."""
 
 
 class _Answered(Exception):
@@ -93,9 +96,12 @@ class ExternalTarget:
             client.close()
 
     def serve(self) -> None:
-        """Raise ServerLost if the server did not answer in an earlier trial, and does not answer now."""
-        if self._unanswered is not None and (trouble := self.trouble(self._unanswered)):
-            raise ServerLost(trouble)
+        """Wait for a server that did not answer in an earlier trial. Raise ServerLost if it stays away."""
+        until = time.monotonic() + _OUTAGE_SECONDS
+        while self._unanswered is not None and (trouble := self.trouble(self._unanswered)):
+            if time.monotonic() > until:
+                raise ServerLost(trouble)
+            time.sleep(_PAUSE_SECONDS)
 
     @property
     def target(self) -> tuple[str, int]:

@@ -48,6 +48,9 @@ write_record = struct.Struct("<ddQHBB").pack_into
 _ELAPSED, _ELAPSED_AT = struct.Struct("<f"), 28
 
 ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
+_STEP = 64 << 20
+"""Bytes of disk space that a log reserves at a time: a file system takes long to reserve
+gigabytes, and does not let the process end before."""
 _OWN_CODES = range(64, 256)  # of error kinds that the lab does not list
 
 NOTE_SUFFIX = ".process"  # file name extension of each process's own file; its layout:
@@ -78,13 +81,13 @@ class _MappedLog:
         self._lock = threading.Lock()
         self._old: list[mmap.mmap] = []
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        self.buffer = _map(self._file, size)
+        self.buffer = _map(self._file, min(size, _STEP))
 
     def _make_room(self, size: int) -> None:
         with self._lock:
             if size > len(self.buffer):
                 self._old.append(self.buffer)  # another thread may be writing to it
-                self.buffer = _map(self._file, max(size, 2 * len(self.buffer)))
+                self.buffer = _map(self._file, max(size, len(self.buffer) + min(len(self.buffer), _STEP)))
 
     def _close_files(self) -> None:
         for mapped in (*self._old, self.buffer):
@@ -115,8 +118,8 @@ class EventLog(_MappedLog):
 class SampleLog(_MappedLog):
     """One process's writer of the trial's log. Its threads and several callers may share it.
 
-    `first`: lowest request number of the trial. `expected`: likely number of requests, for which disk space is
-    allocated now; raise OSError if the disk is full. Request k of a shard has record `shard` + k × `shards`.
+    `first`: lowest request number of the trial. `expected`: likely number of requests. Disk space for the first of
+    them is reserved now; raise OSError if the disk is full. Request k of a shard has record `shard` + k × `shards`.
     """
 
     def __init__(self, folder: Path, first: int, expected: int, shard: int = 0, shards: int = 1) -> None:

@@ -73,6 +73,19 @@ def test_a_failed_health_check_ends_a_trial_whose_requests_keep_failing():
         watch.check_failures(1200)
 
 
+def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatch):
+    servers, seconds = FakeServers(), [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: seconds[0])
+    planned = a_planned_trial().model_copy(update={"upstream": "mine"})
+    watch = TrialWatch(servers, planned, Workload(), lambda _: None)
+    for now, broken in ((3, True), (6, True), (12, True), (15, False), (18, True), (30, True)):
+        seconds[0], servers.broken = now, broken
+        watch.check_failures(100)
+    seconds[0] = 34
+    with pytest.raises(TrialFailed, match="no answer"):
+        watch.check_failures(100)
+
+
 def test_a_trial_goes_on_if_the_server_is_healthy_and_is_lost_if_it_is_gone():
     servers, watch = watch_servers(broken=False)
     for failed in range(5, 50):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from clientlab.errors import IncompleteRun
+from clientlab.errors import FieldError, IncompleteRun
 from clientlab.running.execute import TrialLost, execute, resume_run
+from clientlab.running.trial_runner import check_disk
 from clientlab.trial.result import PlannedTrial, RequestFigures, Trial, utc_now
 from clients.documents import SURROUNDINGS
 from clients.running.runs import NAME, Recorder, planned
@@ -33,6 +36,14 @@ def test_the_run_is_saved_after_every_trial(store):
     assert [(trial.planned.round, trial.planned.order) for trial in run.trials] == [(1, 0), (1, 1), (2, 2), (2, 3)]
     assert recorder.events[0] == ("run", NAME, NAME)
     assert [event[0] for event in recorder.events[1:]] == ["start", "end"] * 4
+
+
+def test_records_that_do_not_fit_on_the_disk_are_refused(tmp_path, monkeypatch):
+    plan = planned("http.client", requests=10**9).experiment
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1 << 34))
+    with pytest.raises(FieldError, match=r"take 30,518 MiB, and .* 16,384 MiB free; write fewer"):
+        check_disk(plan, tmp_path)
+    check_disk(planned("http.client", requests=10**8).experiment, tmp_path)
 
 
 def test_a_lost_trial_is_measured_once_more_at_the_end(store):

@@ -106,6 +106,16 @@ def test_a_line_that_was_not_written_whole_hides_no_error(log, tmp_path):
         log.error_code("other:last", "so")
 
 
+def test_disk_space_is_reserved_as_it_is_used(tmp_path):
+    """The records of a billion requests take 32 GB."""
+    log = SampleLog(tmp_path, 0, 10**9)
+    reserved = [(tmp_path / sample_log.RECORDS_FILE).stat().st_size]
+    log.write_late(reserved[0] // sample_log.RECORD_SIZE, 1.0, 1.0, 0, 200, 0)
+    reserved.append((tmp_path / sample_log.RECORDS_FILE).stat().st_size)
+    log.close(0)
+    assert reserved == [64 << 20, 128 << 20]
+
+
 @pytest.mark.real
 def test_several_processes_write_one_log(log, tmp_path):
     put(log, 0)
