@@ -15,7 +15,7 @@ from clientlab import strategies
 from clientlab.judging import find_max
 from clientlab.judging.judgement import ClaimEvidence, undecided_arms
 from clientlab.judging.ranking import rank_arms
-from clientlab.judging.steadiness import LEAST_LONG_REQUESTS, LEAST_WAVES, find_most_slices, typical_long_seconds
+from clientlab.judging.steadiness import LEAST_WAVES, find_least_duration, find_most_slices
 from clientlab.results.document import RoundsEnded, Run
 from clientlab.results.plan import Arm, Plan
 from clientlab.statistics.decisions import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, is_narrow, is_settled
@@ -107,10 +107,9 @@ def count_slices(run: Run, arm: Arm) -> int:
         return plan.slices
     before = run.finished_trials_of(arm.name)
     most = find_most_slices(before) or _USUAL_SLICES
-    long = typical_long_seconds(before)
-    if not long:
+    if not before:
         return most
-    shortest = LEAST_LONG_REQUESTS * long
+    shortest = find_least_duration(before)
     return max(1, min(most, int((workload.duration or 0.0) / shortest)))
 
 
