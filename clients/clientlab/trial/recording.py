@@ -141,7 +141,8 @@ def _open_log(context: TrialContext) -> SampleLog:
 
 def _make_log(context: TrialContext) -> SampleLog:
     whole, own = context.whole or context, context.workload
-    shard, warm_up = own.index if context.whole and isinstance(own, ShardWorkload) else 0, whole.warm_up * whole.shards
+    shard = own.index if context.whole and isinstance(own, ShardWorkload) else 0
+    warm_up = whole.of_shard(0).warm_up * whole.shards  # the first shard has the longest one
     expected = requests_in(whole.workload)
     if expected is None:
         rate = _GUESSED_RATE if own.stream is None else _GUESSED_STREAMS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -108,29 +110,60 @@ def read_wave(folder: Path, slots: int) -> float | None:
 
 
 class FinishedCounter:
-    """Counts the finished requests of a running trial, including the warm-up. Full blocks are not read again."""
+    """Counts the finished requests of a running trial, including the warm-up.
+
+    The processes of a pool may begin with distant numbers, so the records have gaps. Blocks that are full are not read
+    again, and those that nobody has written to are not read at all.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RECORDS_FILE
-        self._settled = self._settled_failed = 0
+        self._full: dict[int, int] = {}  # first record of each full block → failed requests in it
+        self._full_until = 0  # all blocks before this record are full
         self.failed = 0  # of the requests that have finished
 
     def count(self) -> int:
         """Return the number of requests that have finished so far; 0 before the log exists."""
         records = _open(self._path)[2]
-        finished, self.failed = self._settled, self._settled_failed
-        for start in range(self._settled, len(records), _BLOCK):
+        finished = len(self._full) * _BLOCK
+        self.failed = sum(self._full.values())
+        for start in _find_written_blocks(self._path, self._full_until, len(records)):
+            if start in self._full:
+                continue
             rows = records[start : start + _BLOCK]
             done = rows["done"] == 1
-            if not done.any():
-                break
+            count = int(np.count_nonzero(done))
             failed = int(np.count_nonzero(rows["error"][done]))
-            if done.all() and len(done) == _BLOCK and finished == start:  # so are all blocks before it
-                self._settled += _BLOCK
-                self._settled_failed += failed
-            finished += int(done.sum())
+            finished += count
             self.failed += failed
+            if count == _BLOCK:
+                self._full[start] = failed
+        while self._full_until in self._full:
+            self._full_until += _BLOCK
         return finished
+
+
+def _find_written_blocks(path: Path, first: int, count: int) -> list[int]:
+    """Return the first record of each block that a process may have written to, from record `first` to `count`.
+
+    The file system knows which pages of a file were written. One that does not know calls all of them written.
+    """
+    starts: list[int] = []
+    if first >= count:
+        return starts
+    with path.open("rb") as log:
+        place = first
+        while place < count:
+            written = HEADER.size + place * RECORD_SIZE
+            try:
+                written = os.lseek(log.fileno(), written, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # nothing was written from here on
+                    break
+            place = (written - HEADER.size) // RECORD_SIZE // _BLOCK * _BLOCK
+            starts.append(place)
+            place += _BLOCK
+    return starts
 
 
 class LogFollower:

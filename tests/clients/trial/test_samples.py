@@ -9,9 +9,12 @@ import sys
 
 import pytest
 
-from clientlab.trial import sample_log
+from clientlab import strategies
+from clientlab.trial import recording, sample_log
 from clientlab.trial import samples as log_reader
+from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.sample_log import SampleLog
+from clientlab.workload.workload import Workload
 
 ANOTHER_PROCESS = """
 import sys
@@ -145,6 +148,37 @@ def test_each_finished_request_is_counted_once_while_the_log_grows(log, tmp_path
     for number, count in ((1, 4), (50, 5)):
         put(log, number)
         assert counter.count() == count
+
+
+def test_requests_are_counted_whatever_gaps_their_numbers_have(tmp_path):
+    """Each process of a pool has a chunk of the numbers, and they begin far apart."""
+    log, counter = SampleLog(tmp_path, 0, 40_000), log_reader.FinishedCounter(tmp_path)
+    for number in (9_000, 30_000):
+        put(log, number, code=1)
+    assert (counter.count(), counter.failed) == (2, 2)
+    for number in range(12_000, 21_000):
+        put(log, number)
+    for _ in range(2):
+        assert (counter.count(), counter.failed) == (9_002, 2)
+    put(log, 0)
+    assert (counter.count(), counter.failed) == (9_003, 2)
+    log.close(0)
+
+
+@pytest.mark.parametrize("shards", [1, 3, 4])
+def test_the_log_of_a_divided_trial_begins_with_its_warm_up(shards, tmp_path):
+    """Its first record is that of the first request of the warm-up."""
+    workload = Workload(duration=0.01, concurrency=2000, shards=shards, connections="warm")
+    folder = tmp_path / "log"
+    context = TrialContext(strategies.find("aiohttp@semaphore"), workload, PeerAddress("http://127.0.0.1"), str(folder))
+    own = context.of_shard(0)
+    recording.preallocate(own)
+    counted = log_reader.FinishedCounter(folder)
+    log, _ = recording._logs.pop((os.getpid(), str(folder)))
+    put(log, -own.warm_up)
+    assert log_reader._open(folder / sample_log.RECORDS_FILE)[2]["done"][0] == 1
+    assert counted.count() == 1
+    log.close(0)
 
 
 def test_each_new_record_is_returned_once_whatever_the_order(tmp_path):
