@@ -101,7 +101,8 @@ def _rank_group(
     """Rank the arms of a group (name → finished trials), the class with the fastest arm first.
 
     Classes are ranked apart: if arms wait for the server, 32 requests in flight are up to 32 times as fast as one,
-    whatever the clients do. The reference of a class has no errors: an arm that fails fast is no fair standard.
+    whatever the clients do. The reference of a class is ranked and has no errors, if it has such an arm: an arm that
+    fails fast is no fair standard.
     """
     medians = {name: median(map(cost_of, trials)) for name, trials in arms.items()}
     short = {name for name, trials in arms.items() if shortfall(trials)}
@@ -114,7 +115,9 @@ def _rank_group(
         compared = compare_arms({name: costs[name] for name in names}, confidence, known)
         # Arms without a ratio come last, because nobody knows how far behind they are.
         order = sorted(names, key=lambda name: (name in short, name in bounded, compared.levels[name]))
-        reference = next((name for name in order if not any(trial.figures.errors for trial in arms[name])), order[0])
+        ranked = [name for name in order if name not in short]
+        sound = [name for name in ranked if not any(trial.figures.errors for trial in arms[name])]
+        reference = [*sound, *ranked, *order][0]
         for name in order:
             to_baseline = None
             if baseline in names:

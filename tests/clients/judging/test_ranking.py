@@ -36,6 +36,15 @@ def test_an_arm_with_errors_is_never_the_reference():
     assert [row.ratio.value for row in table] == pytest.approx([0.25, 1, 2], rel=0.01)
 
 
+def test_an_arm_that_never_had_its_load_is_never_the_reference():
+    """Even if it is the only one without errors."""
+    failing = rounds("failing", 4, 4, 4, concurrency=16, errors={"reset": 2})
+    worse = rounds("worse", 8, 8, 8, concurrency=16, errors={"reset": 2})
+    short = rounds("short", 1, 1, 1, concurrency=16, requests=9)
+    found = [(row.name, row.reference, row.fastest) for row in table_of(short, failing, worse)]
+    assert found == [("failing", "failing", True), ("worse", "failing", False), ("short", "failing", False)]
+
+
 def test_arms_of_unlike_concurrency_are_ranked_apart():
     """The class with the fastest arm first. An arm that never reached its concurrency is last, without a ratio."""
     many = {"concurrency": 16}

@@ -108,6 +108,14 @@ def test_a_strategy_with_errors_is_not_the_answer():
     assert sentence.startswith("sound made 1,000 requests/s")
 
 
+def test_an_answer_needs_no_arm_that_is_ranked_and_without_errors():
+    """Each arm either failed some requests, or never had so many in flight."""
+    failing = rounds("failing", 1, 1, 1, concurrency=16, errors={"reset": 2})
+    short = rounds("short", 1, 1, 1, concurrency=16, requests=9)
+    (sentence,) = said(short, failing)
+    assert sentence.startswith("failing made 998 requests/s. short is not ranked: it sent only 9 requests")
+
+
 def test_a_run_without_a_finished_trial_says_so():
     assert said([a_failed_trial("a")]) == ["No trial finished."]
     assert said() == ["No trial finished."]
