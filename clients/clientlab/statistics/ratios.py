@@ -28,7 +28,7 @@ FEWEST_ROUNDS_OF_SPREAD = 6  # the same for spreads: one outlying round of five 
 
 _TRIMMED = 8  # one value in eight is left out at each end
 _RESERVE = 0.7  # share of the permitted error for rank intervals; the rest is for outlying rounds in one run
-_MOST_EXACT = 50
+_MOST_EXACT = 2500  # differences; more of them take too long to count
 _Log = float | Floats
 Series = Mapping[int, float]  # the figure of an arm by round: round → figure
 
@@ -286,8 +286,9 @@ def _rank(n: int, m: int, confidence: float) -> int:
     The rank sum test rejects with P(U < rank) on each side, which is close to normal with many values.
     """
     tail = _RESERVE * (1 - confidence) / 2
-    if m > _MOST_EXACT:
-        return int(n * m / 2 + NormalDist().inv_cdf(tail) * np.sqrt(n * m * (n + m + 1) / 12))
+    if n * m > _MOST_EXACT:
+        deviation = math.sqrt(n * m * (n + m + 1) / 12)
+        return max(0, int(n * m / 2 + NormalDist().inv_cdf(tail) * deviation))
     # The ways to reach a sum u with i and j values: the largest is one of the i, and exceeds all j, or one of the j.
     column = [np.eye(1, n * m + 1)[0] for _ in range(n + 1)]
     for j in range(1, m + 1):

@@ -130,7 +130,10 @@ def test_few_rounds_of_two_runs_have_the_interval_of_welchs_test(rounds):
     assert found.interval == pytest.approx((math.exp(middle - half), math.exp(middle + half)))
 
 
-@pytest.mark.parametrize(("rounds", "level"), [((4, 4), 0.95), ((8, 8), 0.999), ((6, 11), 0.95), ((20, 20), 0.99)])
+@pytest.mark.parametrize(
+    ("rounds", "level"),
+    [((4, 4), 0.95), ((8, 8), 0.999), ((6, 11), 0.95), ((20, 20), 0.99), ((3, 51), 0.995), ((120, 4), 0.999)],
+)
 def test_more_rounds_of_two_runs_have_the_interval_of_the_rank_sum_test(rounds, level):
     """A shift is inside if the exact test, at 0.7 of the permitted error, does not reject it."""
     draw = np.random.default_rng(7)
@@ -140,6 +143,16 @@ def test_more_rounds_of_two_runs_have_the_interval_of_the_rank_sum_test(rounds, 
     for inside, end in ((1, low), (-1, high)):
         test = [stats.mannwhitneyu(these - end + side * inside * 1e-9, those, method="exact") for side in (-1, 1)]
         assert test[0].pvalue > error >= test[1].pvalue
+
+
+@pytest.mark.parametrize("rounds", [(3, 51), (3, 2_000), (70, 3), (60, 70)])
+def test_no_interval_is_turned_around(rounds):
+    """However few rounds one run has, and however many intervals have to hold together."""
+    draw = np.random.default_rng(7)
+    these, those = draw.normal(size=rounds[0]), draw.normal(size=rounds[1])
+    for level in (0.95, 0.99, 0.995, 0.999, 0.9999):
+        low, high = shift_interval(these, those, confidence=level)
+        assert low <= np.median(these[:, None] - those) <= high
 
 
 @pytest.mark.parametrize("rounds", [(5, 5), (4, 8), (20, 20)])
