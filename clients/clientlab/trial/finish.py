@@ -48,8 +48,9 @@ class Begun:
             began = float(found.records["start"][0])
             wall = float((found.records["start"] + found.records["seconds"]).max()) - began
             requests = TrialRequests(found, self.workload)
+            rate = requests.succeeded / wall if wall else 0.0  # a request that is dropped takes no time
             with contextlib.suppress(ValidationError):  # a figure is impossible
-                figures = requests.compute_figures(began, wall, requests_per_second=requests.succeeded / wall)
+                figures = requests.compute_figures(began, wall, requests_per_second=rate)
         return Trial(
             planned=self.planned, started=self.started, deadline_seconds=self.deadline_seconds,
             status=status, reason=mask_text(reason), partial=None if figures is None else True,

@@ -7,8 +7,10 @@ import pytest
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import WorkerCounts
-from clientlab.trial.finish import complete_outcome
+from clientlab.trial.finish import Begun, complete_outcome
 from clientlab.trial.result import Outcome
+from clientlab.trial.sample_log import SampleLog
+from clientlab.trial.samples import read_measured
 from clientlab.trial.server_counters import ServerCounters
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload
@@ -46,3 +48,15 @@ def test_connections_that_nobody_could_count_are_unknown():
         return complete_outcome(outcome, a_planned_trial(), ServerCounters(), succeeded).connections_opened
 
     assert (opened(kept, 4), opened(unseen, 4), opened(unseen, 0)) == (0, None, 0)
+
+
+def test_a_trial_with_one_record_that_takes_no_time_says_why_it_ended(tmp_path):
+    """A request that is not sent because it is too late takes none."""
+    log = SampleLog(tmp_path, 0, 8)
+    log.write_late(0, 100.0, 0.0, 0, 0, log.error_code("dropped", "not sent"))
+    log.close(0)
+    planned = a_planned_trial()
+    begun = Begun(planned, Workload(duration=1.0, rate=50.0), a_trial().started)
+    trial = begun.end("lost", "interrupted", read_measured(tmp_path))
+    assert (trial.reason, trial.partial, trial.figures.errors) == ("interrupted", True, {"dropped": 1})
+    assert trial.figures.requests_per_second == 0
