@@ -161,7 +161,7 @@ def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(workflow, re
     monkeypatch.setenv("GITHUB_JOB", "a-job>")
     lines = {}
     for name in ("speed", workflow):
-        (tmp_path / "lab").write_text('#!/bin/sh\nprintf "The question\\n" >comment.md; : >report.html\n')
+        (tmp_path / "lab").write_text('#!/bin/sh\nprintf "The question\\n" >comment.md; : >report.html; exit 3\n')
         (tmp_path / "lab").chmod(0o755)
         monkeypatch.setenv("GITHUB_WORKFLOW", name)
         job = runner(tmp_path, program="./lab", python="3.13")

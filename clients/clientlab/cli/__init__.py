@@ -1,7 +1,7 @@
 """Command line. Each subcommand parses its options and calls one function.
 
 Exit codes: 0 done; 1 a threshold, a required claim or a comparison failed; 2 the arguments or the input are wrong;
-3 the run is incomplete, or a plug-in could not be loaded (finished trials are saved).
+3 the run is incomplete, a plug-in could not be loaded (finished trials are saved), or a threshold cannot be judged.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from clientlab.cli.options import echo
 from clientlab.errors import LabError
-from clientlab.judging.thresholds import ThresholdResult
+from clientlab.judging.thresholds import ThresholdResult, exit_code_of
 from clientlab.reports import as_csv, as_junit, as_markdown, as_terminal, headline
 from clientlab.results.document import Run
 from clientlab.results.store import read_run
@@ -70,31 +70,46 @@ def show_thresholds(judged: Sequence[ThresholdResult], *, stderr: bool) -> int:
     """Print the thresholds that failed or are uncertain. Return the exit code."""
     for line in headline.threshold_lines(judged):
         echo(line, err=stderr)
-    return 1 if any(one.outcome == "failed" for one in judged) else 0
+    return exit_code_of(judged)
 
 
 def write_files(
     run: Run, judged: Sequence[ThresholdResult], targets: Mapping[str, Any], *, whole: bool = False, stderr: bool
 ) -> None:
-    """Write the files whose paths are given, and print the paths. `targets`: option → path. Raise LabError."""
+    """Write the files whose paths are given, and print the paths. `targets`: option → path.
+
+    Raise the LabError or OSError of the first file that cannot be written, after the others are.
+    """
+    errors: list[LabError | OSError] = []
     for option, target in targets.items():
         if target is None:
             continue
-        if option == "chart":
-            from clientlab.reports.drawing import write as draw  # matplotlib takes half a second to import
+        try:
+            _write_file(run, judged, option, target, whole=whole, stderr=stderr)
+        except (LabError, OSError) as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
-            draw(run, target)
-            echo(f"chart: {target}", err=stderr)
-        elif option == "html":
-            from clientlab.reports import as_html
 
-            write_text(target, as_html.render(run, judged), option, stderr=stderr)
-        elif option == "csv":
-            write_text(target, as_csv.render(run), option, stderr=stderr)
-        elif option == "markdown":
-            write_text(target, as_markdown.render(run, judged, whole=whole), option, stderr=stderr)
-        elif option == "junit":
-            write_text(target, as_junit.render(run, judged), option, stderr=stderr)
+def _write_file(
+    run: Run, judged: Sequence[ThresholdResult], option: str, target: Any, *, whole: bool, stderr: bool
+) -> None:
+    if option == "chart":
+        from clientlab.reports.drawing import write as draw  # matplotlib takes half a second to import
+
+        draw(run, target)
+        echo(f"chart: {target}", err=stderr)
+    elif option == "html":
+        from clientlab.reports import as_html
+
+        write_text(target, as_html.render(run, judged), option, stderr=stderr)
+    elif option == "csv":
+        write_text(target, as_csv.render(run), option, stderr=stderr)
+    elif option == "markdown":
+        write_text(target, as_markdown.render(run, judged, whole=whole), option, stderr=stderr)
+    elif option == "junit":
+        write_text(target, as_junit.render(run, judged), option, stderr=stderr)
 
 
 def write_text(target: Path | str, text: str, name: str, *, stderr: bool) -> None:

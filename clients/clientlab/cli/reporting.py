@@ -87,7 +87,8 @@ def _parse_share(text: str) -> float:
 @click.argument("names", metavar="RUN...", nargs=-1, shell_complete=complete_runs)
 @click.option(
     "--fail-on", multiple=True, metavar="CHANGE",
-    help="Exit with code 1 if a figure changed by more: 'p99 +10%', 'throughput -5%', 'errors +0'. Repeatable.",
+    help="Exit with code 1 if a figure changed by more, and with 3 if it cannot be judged: 'p99 +10%', "
+    "'throughput -5%', 'errors +0'. Repeatable.",
 )  # fmt: skip
 @click.option("--figure", multiple=True, metavar="FIGURE", help="Also compare this figure, such as p95; repeatable.")
 @click.option("--strict", is_flag=True, help="Judge --fail-on by the estimate, not by the whole interval.")
@@ -118,7 +119,7 @@ def compare(
     from clientlab.judging.comparison import FLOOR, read_earlier
     from clientlab.judging.comparison import compare as compare_runs
     from clientlab.judging.judgement import read_judged
-    from clientlab.judging.thresholds import judge_changes, parse_change
+    from clientlab.judging.thresholds import exit_code_of, judge_changes, parse_change
     from clientlab.reports import as_junit, as_markdown, as_terminal, comparison
     from clientlab.results.figures import find
     from clientlab.results.store import Store
@@ -156,7 +157,7 @@ def compare(
         output.write_text(markdown, as_markdown.document(sections), "markdown", stderr=printed)
     if junit is not None:
         output.write_text(junit, as_junit.render_comparison(found, judged), "junit", stderr=printed)
-    return 1 if any(one.outcome == "failed" for one in judged) else 0
+    return exit_code_of(judged)
 
 
 @click.group(invoke_without_command=True)

@@ -120,10 +120,10 @@ def run(*, whole: bool, as_json: bool, **options: Any) -> int:
     if as_json:
         echo(run.model_dump_json(indent=1))
     judged = judge_run(run, limits)
+    code = output.show_thresholds(judged, stderr=as_json)
     try:
         output.write_files(run, judged, {name: options[name] for name in ("chart", "html", "junit")}, stderr=as_json)
     except (LabError, OSError) as error:
         raise IncompleteRun(f"{error}; the run is saved in {request.folder / run.run}") from error
-    code = output.show_thresholds(judged, stderr=as_json)
     return IncompleteRun.exit_code if run.status == "incomplete" else code
 # fmt: on

@@ -187,17 +187,18 @@ def compare(  # noqa: PLR0913 - what is compared, and what changes have to excee
     floor: float = FLOOR,
     earlier: Sequence[Run] = (),
 ) -> Comparison:
-    """Compare runs with a baseline. `more`: figures to compare beside the usual ones.
+    """Compare runs with a baseline. `more`: figures to compare beside the usual ones, even if no trial has them.
 
     `gated`: arm and figure's key of each change that a threshold judges; the arm None stands for all arms. `floor`:
     share by which equal runs may differ. `earlier`: runs that show it instead, if they are enough (`find_alike`).
     Raise LabError if arms or workloads differ, unless `force` is set, or if two runs have no arm in common.
     """
     searched = all(run.experiment.find_max is not None for run in (base, *others))
+    more = tuple(more)
     wanted = tuple(dict.fromkeys((*((HIGHEST_RATE,) if searched else COMPARED), *more)))
     pairs = [_pair_trials(base, other, wanted, force=force) for other in others]
     known = {key for of_run in pairs for of_arm in of_run.values() for key, trials in of_arm.items() if any(trials)}
-    figures = tuple(figure for figure in wanted if figure.key in known) or wanted
+    figures = tuple(figure for figure in wanted if figure.key in known or figure in more) or wanted
 
     def is_gated(arm: str, figure: Figure) -> bool:
         return (arm, figure.key) in gated or (None, figure.key) in gated

@@ -2,7 +2,7 @@
 
 A threshold fails if a whole interval is beyond it, or with `strict` if the estimate is. The errors of a single run are
 counted instead of estimated, so their share decides, and a failed trial fails them. An arm without a finished trial
-fails.
+fails. What cannot be judged, because a figure or an interval is missing, is not sure, with a reason.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from clientlab.errors import FieldError
+from clientlab import strategies
+from clientlab.errors import FieldError, IncompleteRun
 from clientlab.judging.comparison import Change, Comparison, change_of, simultaneous
 from clientlab.judging.ranking import ArmPair, pair_ratio, shortfall, version_pairs
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES, Figure, find
 from clientlab.results.plan import Arm, Plan
 from clientlab.statistics.decisions import rounds_for_edge
+from clientlab.statistics.histogram import FEWEST_REQUESTS
 from clientlab.statistics.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, typical_estimate, typical_figure
 from clientlab.text import suggest_nearest
 from clientlab.units import WRITTEN, Interval, wanted
-from clientlab.workload.load import is_open
+from clientlab.workload.load import expected_requests, is_open
 
 _WRITTEN = re.compile(r"\s*(?:(.+):\s+)?(\w+)\s*([+<>-])\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)\s*")
+_OF_CONNECTIONS = {"connections", "reuse"}
 ThresholdOutcome = Literal["held", "failed", "not sure"]
 
 
@@ -67,6 +70,7 @@ class ThresholdResult:
 
     `found`: the figure; for a change the ratio, or the difference of a share. `lost`: failed trials, if the
     threshold is about errors. `at_least`: the figure is a lower bound, which fails unless it surely is for the better.
+    `reason`: why it cannot be judged; None if it is.
     """
 
     threshold: Threshold
@@ -79,6 +83,14 @@ class ThresholdResult:
     interval: Interval | None = None
     rounds: int | None = None
     floor: float = 0.0
+    reason: str | None = None
+
+
+def exit_code_of(results: Sequence[ThresholdResult]) -> int:
+    """Return 1 if a threshold failed, 3 if one of the others cannot be judged, and 0 otherwise."""
+    if any(result.outcome == "failed" for result in results):
+        return 1
+    return IncompleteRun.exit_code if any(result.reason for result in results) else 0
 
 
 def parse_threshold(text: str) -> Threshold:
@@ -117,8 +129,8 @@ def check_limits(thresholds: Sequence[Threshold], plan: Plan) -> None:
         if plan.rounds < FEWEST_ROUNDS and not one.figure.of_failed:
             raise _refusal(one.text, f"an interval needs {FEWEST_ROUNDS} rounds, not {plan.rounds}; raise `rounds`")
         for arm in plan.arms:
-            if one.applies_to(arm.name) and (field := _missing_field(one.figure, plan, arm)):
-                raise _refusal(one.text, f"arm {arm.name!r} will have no {one.figure.label}; set `{field}`")
+            if one.applies_to(arm.name) and (advice := _find_missing(one.figure, plan, arm)):
+                raise _refusal(one.text, f"arm {arm.name!r} will have no {one.figure.label}; {advice}")
 
 
 def _check_arms(thresholds: Sequence[Threshold], arms: Sequence[str]) -> None:
@@ -145,32 +157,37 @@ def _check_schedule(one: Threshold, open_arms: Sequence[str]) -> None:
         raise _refusal(one.text, f"the schedule of arm {open_arms[0]!r} decides it; judge p99 or achieved_rate")
 
 
-def _missing_field(figure: Figure, plan: Plan, arm: Arm) -> str | None:
-    """Return the field that the plan lacks for trials of the arm to have the figure."""
+def _find_missing(figure: Figure, plan: Plan, arm: Arm) -> str | None:
+    """Return what to do so that trials of the arm have the figure; None if they will."""
     workload = plan.workloads[arm.workload]
     if figure is HIGHEST_RATE and plan.find_max is None:
-        return "find_max"
+        return "set `find_max`"
     if not figure.is_known(workload, arm.link):
-        return figure.needs
-    return "rate" if figure in OPEN_LOAD_FIGURES and not is_open(workload) else None
+        return f"set `{figure.needs}`"
+    if figure in OPEN_LOAD_FIGURES and not is_open(workload):
+        return "set `rate`"
+    if figure.key in _OF_CONNECTIONS and strategies.client_spec(strategies.find(arm.strategy).client).quirks.uncounted:
+        return "its library hides its connections; name another arm"
+    fewest = FEWEST_REQUESTS.get(figure.key, 0)
+    requests = expected_requests(workload)
+    if requests is not None and requests < fewest and plan.find_max is None:
+        return f"it takes {fewest:,} requests per trial, not {requests:,}; send more (`requests`)"
+    return None
 
 
 def judge_changes(
     comparison: Comparison, thresholds: Sequence[Threshold], *, strict: bool = False
 ) -> list[ThresholdResult]:
-    """Judge thresholds for the arms of all runs except the baseline.
+    """Judge thresholds for the arms of all runs except the baseline. Their figures must be among those compared.
 
-    Raise FieldError for an unknown arm, or if there is no interval.
+    Raise FieldError for an unknown arm, and for what the schedule of an open load decides.
     """
     _check_arms(thresholds, comparison.arms())
-    compared = {figure.key for figure in comparison.figures}
     open_arms = {trial.planned.arm for trial in comparison.base.trials if trial.figures.open_load is not None}
     for one in thresholds:
         _check_schedule(one, [arm for arm in comparison.arms() if arm in open_arms and one.applies_to(arm)])
-        if one.figure.key not in compared:
-            raise _refusal(one.text, f"no trial of these runs has a {one.figure.label} that can be compared")
     return [
-        _judge_change(one, other.run, arm, changes[one.figure.key], strict=strict)
+        _judge_change(one, other.run, arm, changes[one.figure.key], f"run {comparison.base.run}", strict=strict)
         for one in thresholds
         for other in comparison.others
         for arm, changes in other.changes.items()
@@ -178,25 +195,28 @@ def judge_changes(
     ]
 
 
-def _judge_change(one: Threshold, run: Run, arm: str, change: Change, *, strict: bool) -> ThresholdResult:
+def _judge_change(  # noqa: PLR0913 - what changed, and what it is compared with
+    one: Threshold, run: Run, arm: str, change: Change, base: str, *, strict: bool
+) -> ThresholdResult:
+    """Judge how much a figure of an arm changed. `base`: the run or the arm that it is compared with."""
+    finished = run.finished_trials_of(arm)
+    lost = len(failed_for_good(run, arm)) if one.figure.of_failed else 0
+    has_failed = bool(lost) or not finished or (not change.rounds[1] and shortfall(finished) is not None)
+    if not has_failed and not change.bounded and (reason := _find_gap(one.figure, change, base, strict=strict)):
+        return ThresholdResult(one, run.run, arm, "not sure", None, reason=reason)
     ratio = change.ratio
     if ratio is not None and not isinstance(ratio, Ratio):
         ratio = Ratio(ratio.value, ratio.low, ratio.high, min(change.rounds), change.confidence, pooled=True)
-    lost = len(failed_for_good(run, arm)) if one.figure.of_failed else 0
     outcome: ThresholdOutcome = "failed"
     is_small = False
     if change.bounded:
         outcome = "held" if change.verdict == "better" else "failed"
-    elif lost or not change.rounds[1]:
+    elif has_failed:
         pass
-    elif not change.rounds[0]:
-        raise _refusal(one.text, f"the baseline has no {one.figure.label} for arm {arm!r}")
     elif change.difference is not None:
         allowed = one.value if one.figure.less_is_better else -one.value
         interval = change.difference.interval
         outcome = one.judge(change.difference.value, allowed, interval, strict=strict or interval is None)
-    elif not strict and (rounds := ratio.rounds if ratio else min(change.rounds)) < FEWEST_ROUNDS:
-        raise _too_few_rounds(one, arm, rounds)
     elif ratio is None:  # from 0 to more, or from more to 0: no percentage describes such a change
         is_sure = strict or change.verdict == "worse"
         outcome = one.judge(change.after or 0.0, change.before or 0.0, None, strict=is_sure)
@@ -216,7 +236,6 @@ def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False
     """Judge each limit for each arm, and each change for the arms of all environments and servers but the first.
 
     A change has the interval that the report shows. Those of all limits together hold the truth in 95 of 100 cases.
-    Raise FieldError if there is no interval.
     """
     names = [arm.name for arm in run.experiment.arms]
     limits = [(one, arm) for one in thresholds if not one.change for arm in names if one.applies_to(arm)]
@@ -232,8 +251,8 @@ def _judge_limit(run: Run, one: Threshold, arm: str, confidence: float, *, stric
     figure, trials = one.figure, run.trials_of(arm)
     lost = len(failed_for_good(run, arm)) if figure.of_failed else 0
     found, values = figure.over_rounds(trials), figure.values(trials)
-    if found is None and any(trial.status == "done" for trial in trials):
-        raise _refusal(one.text, f"run {run.run} has no {figure.label} for arm {arm!r}")
+    if found is None and run.finished_trials_of(arm):
+        return ThresholdResult(one, run.run, arm, "not sure", None, reason=f"no trial of the arm has a {figure.label}")
     is_bound = figure.less_is_better and figure.is_bound(trials)
     interval = None
     if found is not None and not is_bound and not figure.of_failed:
@@ -241,23 +260,25 @@ def _judge_limit(run: Run, one: Threshold, arm: str, confidence: float, *, stric
     outcome: ThresholdOutcome = "failed"
     if found is not None and not lost and not is_bound:
         outcome = one.judge(found, one.edge, interval, strict=strict or figure.of_failed)
-    if outcome == "not sure" and interval is None:
-        raise _too_few_rounds(one, arm, len(values))
+    reason = _too_few_rounds(len(values)) if outcome == "not sure" and interval is None else None
     rounds = _rounds_to_decide(one, outcome, typical_figure(dict(enumerate(values)), confidence))
-    return ThresholdResult(one, run.run, arm, outcome, found, lost, is_bound, interval, rounds)
+    return ThresholdResult(one, run.run, arm, outcome, found, lost, is_bound, interval, rounds, reason=reason)
 
 
 def _judge_pair(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> ThresholdResult:
     """Judge how much a figure of an arm changed since the second of the pair, in the first environment or server."""
-    trials, before = (run.trials_of(arm.name) for arm in pair)
+    arm, base = (each.name for each in pair)
+    trials, before = run.trials_of(arm), run.trials_of(base)
     is_counted = one.figure.of_failed
-    if not one.figure.values(before) or (not is_counted and shortfall(trials)):
+    if not is_counted and shortfall(trials):
         trials = []  # there is nothing to compare
-    elif not is_counted and shortfall(before):  # an arm that never was at its load is no standard
-        return ThresholdResult(one, run.run, pair[0].name, "not sure", None)
+    elif not is_counted and (why := shortfall(before)):  # an arm that never was at its load is no standard
+        reason = f"there is nothing to compare with: {base} is not ranked: {why}"
+        return ThresholdResult(one, run.run, arm, "not sure", None, reason=reason)
     change = change_of(one.figure, (before, trials), CONFIDENCE)
-    paired = None if is_counted or change.bounded else pair_ratio(run, one.figure, pair)
-    return _judge_change(one, run, pair[0].name, replace(change, ratio=paired), strict=strict)
+    has_ratio = one.figure.unit != "share" and not change.bounded
+    paired = pair_ratio(run, one.figure, pair) if has_ratio else None
+    return _judge_change(one, run, arm, replace(change, ratio=paired), base, strict=strict)
 
 
 def _rounds_to_decide(one: Threshold, outcome: ThresholdOutcome, ratio: Ratio | None) -> int | None:
@@ -267,9 +288,20 @@ def _rounds_to_decide(one: Threshold, outcome: ThresholdOutcome, ratio: Ratio | 
     return rounds_for_edge(ratio, one.edge)
 
 
-def _too_few_rounds(one: Threshold, arm: str, rounds: int) -> FieldError:
-    return _refusal(
-        one.text,
-        f"arm {arm!r} has {rounds} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
-        "measure more rounds, or judge by the estimate with `strict`",
+def _find_gap(figure: Figure, change: Change, base: str, *, strict: bool) -> str | None:
+    """Return what is missing to judge a change; None if it can be judged. Errors are counted in few rounds, too."""
+    if not change.rounds[1]:
+        return f"no trial of the arm has a {figure.label} that can be compared"
+    if not change.rounds[0]:
+        return f"there is nothing to compare with: {base} has no {figure.label}"
+    rounds = change.ratio.rounds if isinstance(change.ratio, Ratio) else min(change.rounds)
+    if strict or figure.of_failed or rounds >= FEWEST_ROUNDS:
+        return None
+    return _too_few_rounds(rounds)
+
+
+def _too_few_rounds(rounds: int) -> str:
+    return (
+        f"it has {rounds} of at least {FEWEST_ROUNDS} rounds, so there is no interval; "
+        "measure more rounds, or judge by the estimate (report --strict)"
     )

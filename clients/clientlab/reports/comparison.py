@@ -172,7 +172,16 @@ def as_json(comparison: Comparison, judged: Sequence[ThresholdResult]) -> str:
             "unlike": one.unlike,
             "arms": {arm: {key: _change(one) for key, one in of_arm.items()} for arm, of_arm in changes.items()},
         })  # fmt: skip
-    limits = [{"threshold": of.threshold.text, "run": of.run, "arm": of.arm, "outcome": of.outcome} for of in judged]
+    limits = [
+        {
+            "threshold": result.threshold.text,
+            "run": result.run,
+            "arm": result.arm,
+            "outcome": result.outcome,
+            "reason": result.reason,
+        }
+        for result in judged
+    ]
     whole = {"baseline": comparison.base.run, "confidence": comparison.confidence, "runs": runs, "thresholds": limits}
     return json.dumps(whole, indent=1, allow_nan=False)
 

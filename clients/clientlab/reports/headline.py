@@ -170,8 +170,9 @@ def threshold_sentence(result: ThresholdResult) -> str:
             if result.floor:
                 doubt = f"; runs may differ by {units.share(result.floor)}, so measure both in one run"
         parts.append(f"{figure.label} {shown(result.found)}{ends}{doubt}")
-    elif not result.lost:
+    elif not result.lost and not result.reason:
         parts.append("no trial of the arm that counts has this figure")
+    parts += [f"it cannot be judged: {result.reason}"] if result.reason else []
     parts += [f"{result.lost} {'trial' if result.lost == 1 else 'trials'} failed"] if result.lost else []
     return f"{result.threshold.text} · {result.arm} · {result.run}: {', and '.join(parts)}"
 

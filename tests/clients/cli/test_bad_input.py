@@ -154,7 +154,7 @@ def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test'
         (("compare", "a", "b"), ["'urllib3'", "'direct'", "'proxy'", "--force"]),
         (("report", "c"), ["results/c/run.json", "format 2"]),
         (("claims", "a"), ["'run'"]),
-        (("compare", "a", "a", "--fail-on", "p99 +5%"), ["'urllib3'", "--strict"]),
+        (("compare", "a", "a", "--fail-on", "urllib: p99 +5%"), ["'urllib'", "nearest: urllib3"]),
         (("report", "a", "--fail-on", "p99 < 5ms"), ["p99 > 5ms"]),
         (("report", "a", "--csv", "none/x.csv"), ["none/x.csv"]),
         (("report", "a", "--csv", "-", "--markdown", "-"), ["--csv", "--markdown"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 from pathlib import Path
@@ -10,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from clientlab.results.plan import Claim
-from clients.documents import a_run, a_trial
+from clients.documents import a_run, a_trial, quantiles
 
 
 def a_run_at(pace: float, name: str, **changes):
@@ -43,6 +44,37 @@ def test_a_comparison_exits_with_1_if_a_threshold_failed(words, code, clientlab)
     assert (said.code, said.err) == (code, "")
     outcomes = {one["outcome"] for one in json.loads(said.out)["thresholds"]}
     assert ("failed" in outcomes) == (code == 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        (("report", "two"), "wall > 1ms"),
+        (("report", "two"), "p999 > 1s"),
+        (("compare", "two", "two"), "wall +1%"),
+        (("compare", "two", "two"), "p999 +1%"),
+    ],
+)
+def test_what_cannot_be_judged_is_not_sure_and_all_files_are_written(words, limit, clientlab, results, tmp_path):
+    """Two rounds have no interval, and nobody measured the 99.9th percentile."""
+    without = quantiles().model_copy(update={"p999": None})
+    run = a_run(*(a_trial("urllib3", number, latency_seconds=without) for number in (1, 2)), name="two")
+    results.claim("two")
+    results.save(run)
+    names = ("x.html", "x.md", "x.xml")
+    said = clientlab(*words, "--html", "x.html", "--markdown", "x.md", "--junit", "x.xml", "--fail-on", limit)
+    assert (said.code, said.err) == (3, "")
+    for text in (said.out, *(html.unescape((tmp_path / name).read_text(encoding="utf-8")) for name in names)):
+        assert limit in text
+        assert "it cannot be judged: " in " ".join(text.split())
+    always = clientlab(*words, "--fail-on", "errors +0" if words[0] == "compare" else "errors > 0")
+    assert always.code == 0
+
+
+def test_one_file_that_cannot_be_written_does_not_keep_others_from_it(clientlab, runs, tmp_path):  # noqa: ARG001
+    said = clientlab("report", "a", "--csv", "none/x.csv", "--junit", "x.xml")
+    assert (said.code, "none/x.csv" in said.err) == (2, True)
+    assert (tmp_path / "x.xml").exists()
 
 
 def test_a_report_writes_every_requested_format(clientlab, runs, tmp_path):  # noqa: ARG001
