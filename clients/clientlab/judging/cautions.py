@@ -384,8 +384,8 @@ def changed(of: Scope) -> str | None:
 @Rule("too few rounds", f"raise --budget, or use --rounds {FEWEST_ROUNDS} or more", whole_run=True)
 def few_rounds(of: Scope) -> str | None:
     """Do not believe a difference: the intervals are wide, or there are none."""
-    if of.run.experiment.rounds < FEWEST_ROUNDS:
-        return f"an interval needs {FEWEST_ROUNDS} rounds, and there are {of.run.experiment.rounds}"
+    if of.run.rounds < FEWEST_ROUNDS:
+        return f"an interval needs {FEWEST_ROUNDS} rounds, and there are {of.run.rounds}"
     wide = of.run.rounds_ended == "time-budget"
     return f"time ran out before all intervals were within {of.run.experiment.precision:.2%}" if wide else None
 

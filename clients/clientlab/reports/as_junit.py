@@ -63,7 +63,7 @@ def render_comparison(comparison: Comparison, judged: Sequence[ThresholdResult])
 
 def _arms(run: Run) -> Iterator[_Case]:
     for arm in run.experiment.arms:
-        trials, planned = run.trials_of(arm.name), run.experiment.rounds
+        trials, planned = run.trials_of(arm.name), run.rounds
         rounds = len({trial.planned.round for trial in trials})
         outcome, text = None, ""
         if failed := failed_for_good(run, arm.name):

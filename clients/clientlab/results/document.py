@@ -161,6 +161,14 @@ class Run(DocumentPart):
         return [trial for trial in self.trials_of(arm) if trial.status == "done"]
 
     @property
+    def rounds(self) -> int:
+        """The least number of rounds of an arm: as planned, or fewer if the budget was over before."""
+        planned = self.experiment.rounds
+        if self.rounds_ended != "budget":
+            return planned
+        return min(planned, max((trial.planned.round for trial in self.trials), default=0))
+
+    @property
     def measured(self) -> int:
         """The number of trials and probes so far, which is the place of the next one in the run."""
         return len(self.probes) + len(self.trials)

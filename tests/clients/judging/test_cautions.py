@@ -67,6 +67,13 @@ def test_a_caution_about_the_whole_run_names_no_arm(changes, kind, text):
     assert text in caution.text
 
 
+def test_a_budget_that_ends_before_an_interval_is_possible_is_doubted():
+    """Three rounds were planned at least; the first took longer than the budget."""
+    run = a_run(*rounds()[:2], rounds=3, budget=1.0).model_copy(update={"rounds_ended": "budget"})
+    (caution,) = cautions_of(run)
+    assert (caution.kind, caution.text) == ("few-rounds", "an interval needs 3 rounds, and there are 2")
+
+
 @pytest.mark.parametrize(("held", "arms"), [(0.0510, ["pycurl"]), (0.0504, [])])
 def test_a_difference_that_lies_in_the_upstream(held, arms):
     """A cycle of 50 requests in flight takes 51.5 instead of 50.5 ms, after a delay of 50 ms.

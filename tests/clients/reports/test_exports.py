@@ -79,6 +79,13 @@ def test_an_arm_without_all_its_trials_is_an_error():
     }  # fmt: skip
 
 
+def test_rounds_that_a_budget_leaves_out_are_not_missing():
+    run = a_run(a_trial("urllib3"), rounds=3, budget=1.0)
+    for ended, errors in (("budget", "0"), (None, "1")):
+        suite = as_junit.render(run.model_copy(update={"rounds_ended": ended}), [])
+        assert ET.fromstring(suite).get("errors") == errors  # noqa: S314 - written here
+
+
 def test_junit_of_a_comparison_names_the_same_tests_for_each_build():
     def tests_of(*names: str) -> list[tuple[str | None, str | None]]:
         base, *others = (a_run(a_trial(), a_trial(number=2), name=name) for name in names)
