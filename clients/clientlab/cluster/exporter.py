@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -62,8 +63,11 @@ def make_server(store: Store, host: str, port: int, say: Callable[[str], None]) 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
             """Log no scrape."""
 
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
     try:
-        return ThreadingHTTPServer((host, port), Handler)
+        return Server((host, port), Handler)
     except OSError as error:
         raise LabError(f"--host {host} --port {port}: {error.strerror}; choose another") from error
 

@@ -14,6 +14,7 @@ import gzip
 import os
 import re
 import shutil
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)  # last, or last~2: the run 
 OWN_NAME = re.compile(r"\d{8}-\d{6}")
 _CHOSEN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _CREATED = re.compile(r'"created": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?)')
+_LOOK_SECONDS = 0.2  # `is_held` holds the lock for a moment
 _GZIP = b"\x1f\x8b"  # the first bytes of a gzip file (RFC 1952), with which no JSON text begins
 
 
@@ -97,11 +99,16 @@ class Store:
     @contextlib.contextmanager
     def hold(self, name: str) -> Iterator[None]:
         """Keep other processes from measuring the run of that name. Raise LabError if one does."""
+        until = time.monotonic() + _LOOK_SECONDS
         with (self.folder / name / HOLD_FILE).open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise LabError(f"run {name} is being measured by another process; wait for its end") from error
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError as error:
+                    if time.monotonic() > until:
+                        raise LabError(f"run {name} is being measured by another process; wait for its end") from error
+                time.sleep(_LOOK_SECONDS / 20)
             yield
 
     def find(self, name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import urllib.request
 
@@ -68,6 +69,20 @@ def test_the_run_in_progress_has_metrics_of_its_own_and_a_schedule(store):
     names = {sample.name for sample in samples(store)}
     assert "clientlab_run_wall_seconds" in names
     assert not names & {"clientlab_present_wall_seconds", "clientlab_schedule_trials"}
+
+
+@pytest.mark.real
+def test_the_page_is_served_over_ipv6(store):
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    keep(store, a_run(a_trial()))
+    with make_server(store, "::1", 0, print) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with urllib.request.urlopen(f"http://[::1]:{server.server_port}/metrics", timeout=10) as answer:
+            assert answer.status == 200
+        server.shutdown()
 
 
 @pytest.mark.real

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import resource
+import threading
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.results.document import Run
 from clientlab.results.kept_samples import write
-from clientlab.results.store import JOURNAL_FILE, RUN_FILE, Store, read_run
+from clientlab.results.store import HOLD_FILE, JOURNAL_FILE, RUN_FILE, Store, read_run
 from clientlab.trial.samples import RECORD, Samples
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload
@@ -95,6 +97,15 @@ def test_a_full_disk_leaves_the_last_save_whole(store):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [RUN_FILE]
+
+
+def test_a_reader_that_looks_whether_a_run_is_held_does_not_keep_it_from_being_measured(store):
+    """A scrape of the exporter looks for a moment, perhaps while the run begins."""
+    with (store.folder / NAMES[0] / HOLD_FILE).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        threading.Timer(0.02, fcntl.flock, (file, fcntl.LOCK_UN)).start()
+        with store.hold(NAMES[0]), pytest.raises(LabError, match="by another process"), store.hold(NAMES[0]):
+            pass
 
 
 def test_a_name_can_be_chosen_until_a_run_has_it(store):
