@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 a threshold, a required claim or a comparison failed; 2 th
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -46,6 +47,8 @@ for command in (run, init, report, compare, claims, runs, list_, conform, doctor
 
 def run_command_line(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code. An error is one line on standard error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # its encoding may be ASCII, and reports have × and ≥
     for number in _ENDING:
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup ignores SIGHUP
             signal.signal(number, _terminated)
@@ -64,7 +67,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         say(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        say("interrupted before anything was measured")
+        say("interrupted before anything was measured" if arguments[:1] == ["run"] else "interrupted")
         return IncompleteRun.exit_code
     except OSError as error:  # a closed pipe, a full disk, or a file that cannot be opened
         if error.filename is None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,12 +19,13 @@ from clientlab.cli.options import echo, say
 from clientlab.cli.output import LabConsole
 from clientlab.cluster.measurement import ClusterMeasurement
 from clientlab.cluster.workers import check_portable, connect
-from clientlab.errors import FieldError, LabError, PluginError
+from clientlab.errors import FieldError, IncompleteRun, LabError, PluginError
 from clientlab.experiments.request import RunRequest, naming_file, plan_run, read_base
 from clientlab.judging.thresholds import Threshold, check_limits
 from clientlab.reports.headline import load_lines
 from clientlab.reports.progress import ProgressLines
 from clientlab.results.document import Run
+from clientlab.results.kept_samples import are_kept
 from clientlab.results.plan import EnvironmentSpec, Plan, Target
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
@@ -82,8 +83,9 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
                 say(f"pinned: {placement}")
             testbed, links, programs = servers.open(plan, placement, store.folder / name / "logs", stack)
             try_functions(plan, testbed, environments.interpreters)
+            keeps = are_kept(store.folder / name, wanted=request.keep_samples)
             runner = TrialRunner(
-                testbed, request.keep_samples, interpreters=environments.interpreters, links=links, placement=placement
+                testbed, keeps, interpreters=environments.interpreters, links=links, placement=placement
             )
             # Read while the servers run, since the surroundings include the load of the machine.
             own = distributions_of([arm.strategy for arm in plan.arms if arm.environment is None])
@@ -93,9 +95,22 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
         for line in run.resumed[-1].differences if stored else ():
             say(f"since the run began: {line}")
         observer = stack.enter_context(ProgressLines(console, answer))
+        stack.enter_context(_naming_next_command(name, request.folder))
         if cluster is not None:
             return execute(run, ClusterMeasurement(cluster, run), store, observer, whole=plan)
         return execute(run, runner, store, observer, whole=plan, by_turns=runner.by_turns)
+
+
+@contextlib.contextmanager
+def _naming_next_command(name: str, folder: Path) -> Iterator[None]:
+    """Add the command that goes on with a run to the error that ends it."""
+    try:
+        yield
+    except IncompleteRun as error:
+        words = ["clientlab", "run", "--resume", name]
+        if folder != Path("results"):
+            words += ["--out", str(folder)]
+        raise IncompleteRun(f"{error}; go on with: {shlex.join(words)}") from error
 
 
 def _confirm_long_run(plan: Plan, seconds: float) -> None:

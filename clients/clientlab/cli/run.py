@@ -116,14 +116,19 @@ def run(*, whole: bool, as_json: bool, **options: Any) -> int:
     request = RunRequest.from_options(options, shlex.join(map(mask_text, ["clientlab", *sys.argv[1:]])))
     limits = [parse_threshold(text) for text in request.fail_on]
     run = measure_run(request, limits)
-    output.show(run, whole=whole, stderr=as_json)
-    if as_json:
-        echo(run.model_dump_json(indent=1))
-    judged = judge_run(run, limits)
-    code = output.show_thresholds(judged, stderr=as_json)
+    saved = f"the run is saved in {request.folder / run.run}"
     try:
-        output.write_files(run, judged, {name: options[name] for name in ("chart", "html", "junit")}, stderr=as_json)
-    except (LabError, OSError) as error:
-        raise IncompleteRun(f"{error}; the run is saved in {request.folder / run.run}") from error
+        output.show(run, whole=whole, stderr=as_json)
+        if as_json:
+            echo(run.model_dump_json(indent=1))
+        judged = judge_run(run, limits)
+        code = output.show_thresholds(judged, stderr=as_json)
+        targets = {name: options[name] for name in ("chart", "html", "junit")}
+        try:
+            output.write_files(run, judged, targets, stderr=as_json)
+        except (LabError, OSError) as error:
+            raise IncompleteRun(f"{error}; {saved}") from error
+    except KeyboardInterrupt as interrupt:
+        raise IncompleteRun(f"interrupted; {saved}") from interrupt
     return IncompleteRun.exit_code if run.status == "incomplete" else code
 # fmt: on

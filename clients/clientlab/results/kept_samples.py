@@ -17,6 +17,14 @@ from clientlab.workload.workload import Workload, delay_of
 FOLDER = "samples"
 
 
+def are_kept(folder: Path, *, wanted: bool) -> bool:
+    """Return whether the samples of the run in that folder are kept: if that is wanted now, or was when it began."""
+    kept = folder / FOLDER
+    if wanted:
+        kept.mkdir(exist_ok=True)
+    return kept.is_dir()
+
+
 def write(folder: Path, trial: Trial, workload: Workload, found: Samples, began: float) -> Path:
     """Write a trial's samples to an archive in the run's folder, in the order of their start.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import io
 import json
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from clientlab.cli import output, run_command_line
 from clientlab.results.plan import Claim
 from clients.documents import a_run, a_trial, quantiles
 
@@ -69,6 +71,25 @@ def test_what_cannot_be_judged_is_not_sure_and_all_files_are_written(words, limi
         assert "it cannot be judged: " in " ".join(text.split())
     always = clientlab(*words, "--fail-on", "errors +0" if words[0] == "compare" else "errors > 0")
     assert always.code == 0
+
+
+def test_a_report_is_readable_in_an_encoding_that_lacks_its_characters(runs, clientlab, monkeypatch):  # noqa: ARG001
+    """ISO 8859-1 and ASCII have no ≥ and no →."""
+    clientlab("--version")
+    for words in (("report", "c", "-v"), ("compare", "a", "c"), ("list", "cautions"), ("runs", "--json")):
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii"))
+        assert run_command_line([*words]) == 0
+        assert written.getvalue().decode("ascii")
+
+
+def test_an_interrupted_report_says_nothing_of_measuring(runs, clientlab, monkeypatch):  # noqa: ARG001
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(output, "show", interrupt)
+    said = clientlab("report", "a")
+    assert (said.code, said.err.strip()) == (3, "clientlab: interrupted")
 
 
 def test_one_file_that_cannot_be_written_does_not_keep_others_from_it(clientlab, runs, tmp_path):  # noqa: ARG001

@@ -184,6 +184,7 @@ def test_pin_gives_each_part_its_own_cores(clientlab, server, results, tmp_path)
 def test_an_interrupted_run_keeps_its_finished_trials_leaves_no_process_and_is_resumed(server, tmp_path, clientlab):
     """Exit code 3, and one line that says where. The interrupted trial is measured once more, and no other."""
     words = ["run", "-t", "requests-session@processes", "-c", "2", "-d", "500ms", "--rounds", "3", "--url", server.url]
+    words.append("--keep-samples")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with handling(IN_A_TERMINAL):
         lab = subprocess.Popen([*PROGRAM, *words], cwd=tmp_path, text=True, **pipes)
@@ -196,8 +197,8 @@ def test_an_interrupted_run_keeps_its_finished_trials_leaves_no_process_and_is_r
         out, err = lab.communicate(timeout=30)
     assert (lab.returncode, out) == (3, "")
     (folder,) = (tmp_path / "results").iterdir()
-    said = f"clientlab: interrupted in trial 2 of 3; what was done is in results/{folder.name}"
-    assert err.splitlines()[-1] == said
+    done = f"what was done is in results/{folder.name}; go on with: clientlab run --resume {folder.name}"
+    assert err.splitlines()[-1] == f"clientlab: interrupted in trial 2 of 3; {done}"
     store = Store(tmp_path / "results")
     stopped = store.read("last")
     assert stopped.status == "incomplete"
@@ -209,6 +210,8 @@ def test_an_interrupted_run_keeps_its_finished_trials_leaves_no_process_and_is_r
     assert (whole.status, whole.trials[:2]) == ("done", stopped.trials)
     assert sorted(trial.planned.round for trial in whole.trials if trial.status == "done") == [1, 2, 3]
     assert [(one.trials, one.differences) for one in whole.resumed] == [(2, [])]
+    kept = {path.stem for path in (folder / "samples").glob("trial-*.npz")}
+    assert kept >= {f"trial-{trial.planned.order:04d}" for trial in whole.trials if trial.status == "done"}
     again = clientlab("run", "--resume", "last")
     assert (again.code, "--resume" in again.err) == (2, True)
 
