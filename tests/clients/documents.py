@@ -83,7 +83,7 @@ def a_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **cha
         started="2024-05-06T07:08:09+00:00",
         figures=RequestFigures(
             wall_seconds=wall, requests=1000, requests_per_second=1000 / wall, latency_seconds=quantiles(),
-            bytes_received=21_000,
+            bytes_received=21 * changes.get("requests", 1000),
         ),
         measured=Outcome(
             began=0.0, wall_seconds=wall, cpu_seconds=0.5, peak_rss_bytes=40 << 20, peak_pss_bytes=32 << 20,

@@ -56,10 +56,15 @@ class OneClient:
 
 @contextlib.contextmanager
 def one_client(
-    name: str, *, timeout: float = 10.0, chunk_size: int | None = DEFAULT_CHUNK_SIZE, **settings: Any
+    name: str,
+    *,
+    timeout: float = 10.0,
+    chunk_size: int | None = DEFAULT_CHUNK_SIZE,
+    decode: bool = False,
+    **settings: Any,
 ) -> Iterator[OneClient]:
     """Open a listed client, and close it at the end."""
-    budget = Budget(1, timeout, CA_FILE, chunk_size)
+    budget = Budget(1, timeout, CA_FILE, chunk_size, decode)
     with asyncio.Runner() as runner:
         client = OneClient(load(CLIENTS[name].import_path)(budget, lambda: None, **settings), runner)
         client.call("open")

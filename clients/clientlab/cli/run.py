@@ -60,6 +60,7 @@ class _GroupedCommand(click.Command):
 @click.option("--payload-size", type=int, help="Send a JSON body with this many random characters.")
 @click.option("--expect", type=STATUSES,
               help="Statuses that are successes: 2xx,404.  [default: all below 400]")
+@click.option("--decode", is_flag=True, help="Ask for gzip, and let every client decode the bodies.")
 @click.option("--first-byte", is_flag=True, help="Also measure the time to the first byte of each body.")
 @click.option("--stream", type=click.Choice(["sse", "jsonl", "openai-chat", "openai-responses", "anthropic"]),
               metavar="FORMAT",

@@ -49,6 +49,7 @@ class ApacheBench:
             (NUMBER_FIELD in workload.path, "path", f"{one}; leave out {{k}}"),
             (encodes_each(workload), "encode", f"{one}; leave out `encode`"),
             (varies(workload), "delay", f"{one}; write a constant delay"),
+            (workload.decode, "decode", "decodes no response; leave out `decode`"),
             (workload.parse, "parse", "parses no response; leave out `parse`"),
             (workload.read == "chunks", "read", "keeps no body; leave out `read`"),
             (workload.upload == "stream", "upload", "holds the body in memory; leave out `upload`"),

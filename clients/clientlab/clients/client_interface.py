@@ -1,13 +1,15 @@
 """The interface of a client, the entry that declares one, and what several clients share. Imports no HTTP library.
 
 A client says how one request is sent. It does not measure, retry or count requests. These are equal for all clients:
-the pool, the time limits, no redirects, no retries, no decompression, no cookies, and TLS that is verified.
+the pool, the time limits, no redirects, no retries, no cookies, decompression only if the workload asks for it, and TLS
+that is verified.
 """
 
 from __future__ import annotations
 
 import functools
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -105,12 +107,14 @@ class Budget:
     default of the library. `timeout`: seconds for connecting, and for each wait for bytes. `ca_file`: path of a PEM
     file with the CA of the upstream's certificate; None: the CAs that the library trusts. Certificate and host name
     are always verified. `chunk_size`: bytes to read at a time from a streamed body; None: whatever has arrived.
+    `decode`: whether the client has to hand over compressed bodies decoded, in all codings that its library knows.
     """
 
     connections: int | None
     timeout: float
     ca_file: str | None = None
     chunk_size: int | None = DEFAULT_CHUNK_SIZE
+    decode: bool = False
 
 
 StatusAndBody = tuple[int, bytes]  # plain and whole: a richer type would cost as much as the recorder
@@ -218,6 +222,21 @@ class TimedPerThread(PerThread):
 def read_arriving(read1: Callable[..., bytes]) -> Iterator[bytes]:
     """Return the parts of a body as they arrive. With a size, urllib3's `read1` reports a body that is cut short."""
     return iter(functools.partial(read1, DEFAULT_CHUNK_SIZE, decode_content=True), b"")
+
+
+def make_decoder(encoding: str | None) -> Callable[[bytes], bytes]:
+    """Return a function that decodes a body, whole or in chunks, for a library that does not.
+
+    `encoding`: the header Content-Encoding. Bodies in other codings than gzip and deflate are left as they are.
+    """
+    if encoding is None or encoding.lower() not in {"gzip", "deflate"}:
+        return _leave
+    detecting_format = zlib.MAX_WBITS | 32  # gzip's or zlib's
+    return zlib.decompressobj(detecting_format).decompress
+
+
+def _leave(body: bytes) -> bytes:
+    return body
 
 
 OTHERS = "# clientlab: the CAs from here on are those that libraries trust by default\n"

@@ -36,7 +36,7 @@ class _CurlCffi(ClientBase):
             "content": request.body,
             "timeout": None,  # none for the whole request: see libcurl.make_limits
             "verify": self._budget.ca_file or True,
-            "accept_encoding": None,
+            "accept_encoding": "" if self._budget.decode else None,  # decode all that libcurl can
             "quote": False,
             "content_callback": write,
         }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ssl
 import traceback
+import zlib
+from collections.abc import Callable
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -11,7 +13,7 @@ import geventhttpclient
 from geventhttpclient import client as library
 from geventhttpclient.response import HTTPConnectionClosed, HTTPSocketPoolResponse
 
-from clientlab.clients.client_interface import Budget, Client, ClientSpec, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import Budget, Client, ClientSpec, Opened, Sink, StatusAndBody, make_decoder
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
@@ -33,6 +35,7 @@ class GeventHttp(Client):
         (HTTPConnectionClosed, "reset"),
         (ConnectionError, "reset"),
         (geventhttpclient.HTTPParseError, "protocol"),
+        (zlib.error, "protocol"),
     )
     streams_uploads: ClassVar[bool] = False  # it sends an iterable body in chunks, and drops its length
 
@@ -43,18 +46,22 @@ class GeventHttp(Client):
 
     def send(self, request: Request) -> StatusAndBody:
         response = self._respond(request)
-        return response.status_code, response.read()
+        return response.status_code, self._decoder_of(response)(response.read())
 
     def stream(self, request: Request, sink: Sink) -> int:
         size = self._budget.chunk_size
         with self._respond(request) as response:
+            decode = self._decoder_of(response)
             while chunk := _read_arrived(response) if size is None else response.read(size):
-                sink(chunk)
+                sink(decode(chunk))
             return response.status_code
 
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
+
+    def _decoder_of(self, response: HTTPSocketPoolResponse) -> Callable[[bytes], bytes]:
+        return make_decoder(str(response.get("Content-Encoding")) if self._budget.decode else None)
 
     def _respond(self, request: Request) -> HTTPSocketPoolResponse:
         """Return the response before its body is read. A repeated request is parsed only once."""

@@ -6,11 +6,21 @@ import contextlib
 import http.client
 import ssl
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 from urllib.parse import SplitResult, urlsplit
 
-from clientlab.clients.client_interface import Budget, Client, ClientSpec, Opened, Sink, StatusAndBody, tls_context
+from clientlab.clients.client_interface import (
+    Budget,
+    Client,
+    ClientSpec,
+    Opened,
+    Sink,
+    StatusAndBody,
+    make_decoder,
+    tls_context,
+)
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
 
@@ -32,6 +42,7 @@ class HttpClient(Client):
         (ConnectionError, "reset"),
         (TimeoutError, "timeout-read"),
         (http.client.HTTPException, "protocol"),
+        (zlib.error, "protocol"),
     )
 
     def __init__(self, budget: Budget, opened: Opened) -> None:
@@ -46,7 +57,7 @@ class HttpClient(Client):
         connection, target = self._prepare(request)
         try:
             response = _send_on(connection, target, request)
-            return response.status, response.read()
+            return response.status, self._decoder_of(response)(response.read())
         except BaseException:
             connection.close()  # in an unknown state: the next request opens a new one
             raise
@@ -56,9 +67,10 @@ class HttpClient(Client):
         try:
             response = _send_on(connection, target, request)
             size = self._budget.chunk_size
+            decode = self._decoder_of(response)
             read: Callable[[int], bytes] = response.read1 if size is None else response.read
             while chunk := read(size or DEFAULT_CHUNK_SIZE):
-                sink(chunk)
+                sink(decode(chunk))
             if response.length:  # http.client reports it only when the whole body is read at once
                 raise http.client.IncompleteRead(b"", response.length)
             if size is None:
@@ -71,6 +83,9 @@ class HttpClient(Client):
     def close(self) -> None:
         for connection in self._all:
             connection.close()
+
+    def _decoder_of(self, response: http.client.HTTPResponse) -> Callable[[bytes], bytes]:
+        return make_decoder(response.getheader("Content-Encoding") if self._budget.decode else None)
 
     def _prepare(self, request: Request) -> tuple[http.client.HTTPConnection, str]:
         """Return this thread's connection and the request's target. A repeated request is parsed only once."""

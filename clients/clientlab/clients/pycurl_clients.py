@@ -79,6 +79,8 @@ class PycurlHandle(Client):
         for option, value in make_limits(self._budget.timeout).items():
             handle.setopt(option, value)
         handle.setopt(pycurl.HTTP_VERSION, self.version)
+        if self._budget.decode:
+            handle.setopt(pycurl.ACCEPT_ENCODING, "")  # decode all that libcurl can; the request's own header is sent
         if self._budget.ca_file is not None:
             handle.setopt(pycurl.CAINFO, self._budget.ca_file)
         handle.setopt(pycurl.FORBID_REUSE, int(self._forbid_reuse))

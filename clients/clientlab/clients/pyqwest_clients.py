@@ -38,9 +38,9 @@ class _Pyqwest(ClientBase):
             "connect_timeout": 0.95 * self._budget.timeout,
             "read_timeout": self._budget.timeout,
             "follow_redirects": False,
-            "enable_gzip": False,
-            "enable_brotli": False,
-            "enable_zstd": False,
+            "enable_gzip": self._budget.decode,
+            "enable_brotli": self._budget.decode,
+            "enable_zstd": self._budget.decode,
             "enable_otel": False,
         }
         options |= {"tls_ca_cert": Path(ca_file).read_bytes()} if ca_file else {"tls_include_system_certs": True}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal, NamedTuple
 
+from clientlab.judging.bodies import find_unlike_bodies
 from clientlab.judging.steadiness import find_unsteadiness
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, Figure, cost_of, ranked_by
@@ -65,7 +66,7 @@ class Standing:
     `ratio`, `to_baseline`: None if no round has both arms, if a figure is only a lower bound, or without a baseline.
     `level`: typical seconds, the median of the reference times the ratio. The median of each arm alone would contradict
     the ratios, which are paired by round. `compared`: all ratios of the class. `fell_short`: a trial never reached its
-    concurrency, so the arm is last and has no ratio.
+    concurrency, or the arm is `unlike` the others: it received other bytes. Then it is last and has no ratio.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Standing:
     reference: str
     compared: Comparisons
     fell_short: bool = False
+    unlike: str | None = None
 
     @property
     def fastest(self) -> bool:
@@ -105,7 +107,8 @@ def _rank_group(
     fails fast is no fair standard.
     """
     medians = {name: median(map(cost_of, trials)) for name, trials in arms.items()}
-    short = {name for name, trials in arms.items() if shortfall(trials)}
+    unlike = _unlike_in_classes(run, arms)
+    short = {name for name, trials in arms.items() if name in unlike or shortfall(trials)}
     bounded = {name for name, trials in arms.items() if any(map(is_least, trials))}
     costs = {name: by_round(trials, cost_of) for name, trials in arms.items()}
     alone = 1 - (1 - confidence) / max(1, len(arms) - 1)
@@ -127,7 +130,7 @@ def _rank_group(
             seconds = medians[reference] * exponentiate(compared.levels[name] - compared.levels[reference])
             standings.append(
                 Standing(name, medians[name] if name in short else seconds, compared.ratio(name, reference),
-                         to_baseline, reference, compared, fell_short=name in short)
+                         to_baseline, reference, compared, fell_short=name in short, unlike=unlike.get(name))
             )  # fmt: skip
     return standings
 
@@ -140,9 +143,11 @@ def compare_by(run: Run, figure: Figure, confidence: float | None = None) -> dic
     found: dict[ArmKey, Comparisons] = {}
     level = _confidence_of_each_class(run, confidence)
     for group, arms in finished_by_group(run).items():
+        unlike = _unlike_in_classes(run, arms)
         for names in _classes(run, arms):
             series = {name: values for name in names if (values := by_round(arms[name], figure.of))}
-            if known := [name for name in series if not figure.has_bounds(arms[name]) and not shortfall(arms[name])]:
+            whole = [name for name in series if name not in unlike and not shortfall(arms[name])]
+            if known := [name for name in whole if not figure.has_bounds(arms[name])]:
                 compared = compare_arms(series, level, known)
                 found |= {(group, name): compared for name in series}
     return found
@@ -154,6 +159,21 @@ def _classes(run: Run, arms: Mapping[str, Sequence[Trial]]) -> list[list[str]]:
     for name, trials in arms.items():
         found.setdefault(load_of(run, trials[0]), []).append(name)
     return list(found.values())
+
+
+def _unlike_in_classes(run: Run, arms: Mapping[str, Sequence[Trial]]) -> dict[str, str]:
+    """Return why arms did not do the work of those with the same load (see `find_unlike_bodies`)."""
+    found: dict[str, str] = {}
+    for names in _classes(run, arms):
+        found |= find_unlike_bodies({name: arms[name] for name in names if not shortfall(arms[name])})
+    return found
+
+
+def unlike_arms(run: Run) -> dict[str, str]:
+    """Return why arms of a run did not do the work of those that they are ranked with, by their full names."""
+    unlike = {group: _unlike_in_classes(run, arms) for group, arms in finished_by_group(run).items()}
+    keys = {arm.name: arm_key(arm) for arm in run.experiment.arms}
+    return {full: unlike[group][name] for full, (group, name) in keys.items() if name in unlike.get(group, {})}
 
 
 def _confidence_of_each_class(run: Run, confidence: float | None) -> float:

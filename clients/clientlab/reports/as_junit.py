@@ -12,7 +12,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from clientlab.judging.comparison import Comparison
-from clientlab.judging.ranking import shortfall
+from clientlab.judging.ranking import shortfall, unlike_arms
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.comparison import change_cells, is_known
 from clientlab.reports.contents import claim_doubts, reason_of
@@ -62,6 +62,7 @@ def render_comparison(comparison: Comparison, judged: Sequence[ThresholdResult])
 
 
 def _arms(run: Run) -> Iterator[_Case]:
+    unlike = unlike_arms(run)
     for arm in run.experiment.arms:
         trials, planned = run.trials_of(arm.name), run.rounds
         rounds = len({trial.planned.round for trial in trials})
@@ -70,7 +71,7 @@ def _arms(run: Run) -> Iterator[_Case]:
             outcome, text = "error", f"{len(failed)} of {rounds} trials failed; the first: {reason_of(failed[0])}"
         elif rounds < planned:
             outcome, text = "error", f"{planned - rounds} of {planned} trials are missing"
-        elif why := shortfall(trials):
+        elif why := shortfall(trials) or unlike.get(arm.name):
             outcome, text = "skipped", f"not ranked: {why}"
         yield _Case(arm.name, outcome, text, sum(trial.figures.wall_seconds or 0.0 for trial in trials))
     for name, reason in run.experiment.unavailable_arms.items():

@@ -306,8 +306,9 @@ def _pair_sentence(run: Run, found: ranking.Contrast) -> str:
         verdict = {"equal": f": equal within {EQUAL_SHARE}", "undecided": ": undecided"}
         ending = verdict.get(decide(found.time).word, "")
         return f"{found.arm.name} takes {' and '.join(known)} of {found.base.name}{ending}."
-    arms = (found.arm, found.base)
-    why = "; ".join(f"{arm.name}: {why}" for arm in arms if (why := ranking.shortfall(run.trials_of(arm.name))))
+    unlike, arms = ranking.unlike_arms(run), (found.arm, found.base)
+    reasons = {arm.name: ranking.shortfall(run.trials_of(arm.name)) or unlike.get(arm.name) for arm in arms}
+    why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items() if reason)
     return f"{found.arm.name} and {found.base.name} are not compared: {why or 'no round has both without errors'}."
 
 

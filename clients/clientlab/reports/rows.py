@@ -79,7 +79,7 @@ class Row(ranking.Standing):
     @property
     def shortfall(self) -> str | None:
         """Why the arm is not ranked; None if it is."""
-        return ranking.shortfall(self.trials)
+        return ranking.shortfall(self.trials) or self.unlike
 
     @cached_property
     def errors(self) -> Counter[str]:

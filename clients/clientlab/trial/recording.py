@@ -67,7 +67,7 @@ class Recording:
         self._counts_connections = not spec.quirks.uncounted
         pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
         chunk_size = None if workload.first_byte or workload.stream else workload.chunk_size
-        budget = Budget(pool, workload.timeout, context.address.ca_file, chunk_size)
+        budget = Budget(pool, workload.timeout, context.address.ca_file, chunk_size, workload.decode)
         chosen = strategies.select_settings(context.strategy, spec.import_path)
         self.client: Any = client_class(budget, self.log.connected, **chosen)
         schedule = arrivals_of(workload)

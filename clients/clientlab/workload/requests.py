@@ -26,7 +26,7 @@ from clientlab.workload.workload import (
 
 BLOCK = 1 << 16  # bytes of the block that an upload repeats, so that generating it costs nothing
 _PINNED_HEADERS = {
-    # The same for all clients: none negotiates compression, and none sends a longer name than another.
+    # The same for all clients: none negotiates compression by itself, and none sends a longer name than another.
     "Accept": "*/*",
     "Accept-Encoding": "identity",
     "User-Agent": f"clientlab/{__version__}",
@@ -165,6 +165,8 @@ def _make_bodies(workload: Workload, *, awaited: bool) -> Callable[[], Body | No
 def _merge_headers(workload: Workload, method: str, body: Body | None, recorded: dict[str, str]) -> dict[str, str]:
     """Return the lab's own headers, a recorded request's, and the workload's. Later ones override earlier ones."""
     headers = dict(_PINNED_HEADERS)
+    if workload.decode:
+        headers["Accept-Encoding"] = "gzip"  # the only coding that all libraries decode
     if body is not None:
         # What HTTP assumes of a body without a type (RFC 9110, 8.3). The lab does not guess from the content, and the
         # libraries would send a form, a text, bytes or no type.

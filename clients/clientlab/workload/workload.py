@@ -107,6 +107,7 @@ class Workload:
     as text; the bytes of `body_base64`; a JSON object whose field ``data`` has `payload_size` random letters and
     digits; or `upload_size` random bytes, in memory (``whole``) or generated while they are sent (``stream``). The
     seed decides random contents.
+    With `decode`, requests ask for gzip, and the client hands over decoded bodies.
     With `read` ``chunks``, the client reads at most `chunk_size` bytes of a response at a time and keeps none.
     `elapsed` also records the library's own time, and `first_byte` the time to the first byte of the body, which the
     client reads as it arrives and does not keep. `expect`: the statuses of successes; None: those below 400. `replay`:
@@ -135,6 +136,7 @@ class Workload:
     payload_size: Annotated[_Whole, ValueRange(0, _MOST_BYTES, "characters")] | None = None
     encode: Literal["once", "each"] = "once"
     parse: Switch = False
+    decode: Switch = False
     upload_size: Bytes | None = None
     upload: Literal["whole", "stream"] = "whole"
     read: Literal["whole", "chunks"] = "whole"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.ranking import contrasts_by, rank_arms
+from clientlab.judging.ranking import contrasts_by, rank_arms, unlike_arms
+from clientlab.reports.headline import version_answers
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.values import Link
 from clients.documents import a_run, a_trial
+from clients.reports.views import answers
 
 
 def rounds(strategy: str, *walls: float, **changes):
@@ -109,3 +111,56 @@ def test_arms_in_two_environments_are_paired_by_round():
     assert (found.time.rounds, found.time.value, *found.time.interval) == (6, *[pytest.approx(1.05)] * 3)
     assert found.cpu.value == pytest.approx(1.0)
     assert found.time.confidence == found.cpu.confidence == pytest.approx(0.95)
+
+
+DECODED, PACKED = 1_252_204_000, 340_788_000
+"""Bytes of 1,000 bodies, decoded and as they were sent."""
+
+
+def test_an_arm_that_received_other_bytes_for_the_same_requests_is_not_ranked():
+    """It kept the bodies compressed, which the others decoded: it is fast because it did less."""
+    packed = rounds("pycurl", 0.1, 0.1, 0.1, bytes_received=PACKED, cpu_seconds=0.01)
+    decoded = rounds("urllib3", 1, 1, 1, bytes_received=DECODED)
+    trials = [*packed, *decoded]
+    table = table_of(packed, decoded)
+    assert [(row.name, row.fell_short, row.ratio is None) for row in table] == [
+        ("urllib3", False, False),
+        ("pycurl", True, True),
+    ]
+    (answer,) = answers(a_run(*trials))
+    assert answer.startswith("urllib3 made 1,000 requests/s.")
+    assert "pycurl is not ranked: its client received 340,788 bytes per request, and urllib3 1,252,204;" in answer
+    assert list(unlike_arms(a_run(*trials))) == ["pycurl"]
+
+
+def test_the_arms_that_most_others_agree_with_stay_ranked():
+    trials = [
+        trial
+        for name, size in (("http.client", PACKED), ("urllib3", DECODED), ("pycurl", PACKED))
+        for trial in rounds(name, 1, 1, 1, bytes_received=size)
+    ]
+    assert [row.name for row in table_of(trials) if not row.fell_short] == ["http.client", "pycurl"]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        rounds("b", 1, 1, 1, bytes_received=22_500),  # answers of a server may vary a little
+        rounds("b", 1, 1, 1, bytes_received=5, errors={"status-5xx": 1}),  # the bodies of errors are others
+    ],
+)
+def test_arms_with_alike_or_unknown_sizes_are_ranked(others):
+    assert not any(row.fell_short for row in table_of(rounds("a", 1, 1, 1, bytes_received=21_000), others))
+
+
+def test_two_environments_that_received_other_bytes_are_not_compared():
+    trials = [
+        a_trial("urllib3", number, 1.0, arm=f"urllib3 in {name}", environment=name, bytes_received=size)
+        for number in (1, 2, 3)
+        for name, size in (("old", DECODED), ("new", PACKED))
+    ]
+    arms = [an_arm("urllib3", "old"), an_arm("urllib3", "new")]
+    run = a_run(*trials, arms=arms, environments={name: EnvironmentSpec(folder=f"/{name}") for name in ("old", "new")})
+    (found,) = contrasts_by("environment", run)
+    assert (found.time, found.cpu) == (None, None)
+    assert "urllib3 in new: its client received 340,788 bytes" in version_answers(run)[0][0]

@@ -188,3 +188,9 @@ def test_a_request_that_cannot_be_sent_is_refused_with_its_place(tmp_path, lines
 def test_recorded_requests_do_not_combine_with_other_requests(tmp_path, fields):
     with pytest.raises(FieldError, match=r"^replay and "):
         check_workload(Workload(replay=file_of(tmp_path, *LINES), **fields))
+
+
+def test_decode_asks_every_client_for_gzip_unless_a_header_names_other_codings():
+    assert requests_of(Workload(decode=True), BASE)(0).headers["Accept-Encoding"] == "gzip"
+    changed = requests_of(Workload(decode=True, headers={"accept-encoding": "br"}), BASE)(0).headers
+    assert (changed["accept-encoding"], "Accept-Encoding" in changed) == ("br", False)
