@@ -19,8 +19,15 @@ _CONTROLS = re.compile(
     "\ud800-\udfff\ufffe\uffff"  # surrogates: no UTF-8 document can hold them; and what no XML document can hold
     "]"
 )
-_SECRET_HEADERS = ("authorization", "cookie", "proxy-authorization")
-_HEADER = re.compile(rf"\b({'|'.join(_SECRET_HEADERS)})(['\"]?\s*[:=,]\s*(?:b?['\"])?)[^'\"\r\n]+", re.IGNORECASE)
+# Names of headers and query parameters: x-api-key, access_token, clientSecret, but not author, keyword or max_tokens.
+_SECRETS = r"(?:auth|authorization|cookie|key|passw(?:or)?d|secret|signature|token)(?:[-_.][\w.-]*)?"
+_SECRET_NAME = re.compile(rf"[\w.-]*{_SECRETS}", re.IGNORECASE)
+# Within a text, a single word such as "key" or "token" need not be a name.
+_IN_TEXT = rf"authorization|cookie|[\w.-]*[-_]{_SECRETS}"
+_MARK = r"(?:[:,]|(?<=authorization)=|(?<=cookie)=)"  # "=" behind other names is that of a query
+_HEADER = re.compile(rf"\b({_IN_TEXT})(['\"]?\s*{_MARK}\s*(?:b?['\"])?)[^'\"\r\n]+", re.IGNORECASE)
+_HEADER_LINE = re.compile(rf"\A((?:--header=)?{_SECRET_NAME.pattern}\s*:\s*)\S.*", re.IGNORECASE)
+_QUERY = re.compile(rf"([?&]{_SECRET_NAME.pattern}=)(?!\{{k\}})[^&#\s'\"<>]+", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(?<=//)[^\s/?#'\"<>]*@")
 
 
@@ -31,13 +38,17 @@ def make_printable(text: str) -> str:
 
 def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers without credentials."""
-    return {name: MASK if name.lower() in _SECRET_HEADERS else value for name, value in headers.items()}
+    return {name: MASK if _SECRET_NAME.fullmatch(name) else value for name, value in headers.items()}
 
 
 def mask_text(text: str) -> str:
-    """Return the text without the values of secret headers and the users and passwords of URLs, as valid UTF-8."""
+    """Return the text, as valid UTF-8, without the values of secret headers and without the secrets in URLs.
+
+    These are users, passwords, and the values of secret query parameters.
+    """
     text = text.encode(errors="replace").decode()
-    return _HEADER.sub(rf"\1\2{MASK}", _CREDENTIALS.sub(f"{MASK}@", text))
+    text = _QUERY.sub(rf"\1{MASK}", _CREDENTIALS.sub(f"{MASK}@", text))
+    return _HEADER_LINE.sub(rf"\1{MASK}", _HEADER.sub(rf"\1\2{MASK}", text))
 
 
 def suggest_nearest(name: str, names: Iterable[str]) -> str:

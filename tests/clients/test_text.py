@@ -12,9 +12,10 @@ import pytest
 from clientlab.cli import run_command_line
 from clientlab.conformance.server import counting_server, ok
 from clientlab.reports import as_csv
-from clientlab.results.plan import EnvironmentSpec
+from clientlab.results.plan import EnvironmentSpec, Target
 from clientlab.results.store import RUN_FILE, Store
-from clientlab.text import make_printable, mask_text
+from clientlab.text import MASK, make_printable, mask_text
+from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
 PLACE = "a-place"
@@ -86,16 +87,57 @@ def test_the_status_line_of_a_server_is_printed_without_control_characters(tmp_p
         ("mine @ git+https://user:SECRET@host.test/mine.git", "mine @ git+https://…@host.test/mine.git"),
         ("Accept: text/x", "Accept: text/x"),
         ("no UTF-8 \udcff", "no UTF-8 ?"),
+        ("x-api-key: SECRET", "x-api-key: …"),
+        ("--header=apikey: SECRET", "--header=apikey: …"),
+        ("('X-Amz-Security-Token', 'SECRET')", "('X-Amz-Security-Token', '…')"),
+        ("http://h.test/a?b=1&api_key=SECRET&c=2", "http://h.test/a?b=1&api_key=…&c=2"),
+        ("Max retries: /a?accessToken=SECRET (Caused by x)", "Max retries: /a?accessToken=… (Caused by x)"),
+        ("/a?X-Amz-Signature=SECRET#end", "/a?X-Amz-Signature=…#end"),
+        ("/a?author=me&keyword=x&max_tokens=5&key={k}", "/a?author=me&keyword=x&max_tokens=5&key={k}"),
+        ("KeyError: x; unknown key: a; no token: <", "KeyError: x; unknown key: a; no token: <"),
     ],
 )
 def test_credentials_in_a_text_are_masked(text, masked):
     assert mask_text(text) == masked
 
 
+def test_a_plan_and_its_target_are_stored_without_secrets():
+    """By the names of headers and query parameters, whatever their case."""
+    headers = {"x-api-key": "SECRET", "X-Auth-Token": "SECRET", "Cookie": "SECRET", "Accept": "text/x", "Author": "me"}
+    workload = Workload(path="/a?token=SECRET&page=2", headers=headers)
+    stored = a_run(workloads={"workload": workload}).experiment.masked().workloads["workload"]
+    assert stored.path == "/a?token=…&page=2"
+    assert [name for name, value in stored.headers.items() if value != MASK] == ["Accept", "Author"]
+    target = Target(testbed="external", servers={"a": "http://h.test/?sig=x&client_secret=SECRET"})
+    assert target.masked().urls == {"a": "http://h.test/?sig=x&client_secret=…"}
+
+
 def test_requirements_are_stored_without_credentials():
     spec = EnvironmentSpec(requirements=["mine @ https://user:SECRET@host.test/mine.whl"])
     plan = a_run().experiment.model_copy(update={"environments": {"e": spec}})
     assert plan.masked().environments["e"].requirements == ["mine @ https://…@host.test/mine.whl"]
+
+
+@pytest.mark.real
+def test_a_resumed_run_needs_its_secret_url_again(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    fails = [True]
+    with counting_server(lambda _: None if fails and len(server.seen) > 1 else ok()) as server:
+        url = f"{server.url}/a?api_key=SECRET&b=1"
+        words = ["run", "-t", "urllib3", "-n", "2", "--rounds", "1", "--url", url]
+        monkeypatch.setattr(sys, "argv", ["clientlab", *words])
+        assert run_command_line([*words, "--html", "a.html", "--json"]) == 3
+        server.reset()
+        assert run_command_line(["run", "--resume", "last"]) == 2
+        assert run_command_line(["run", "--resume", "last", "--url", url.replace("b=1", "b=2")]) == 2
+        assert server.seen == []
+        fails.clear()
+        assert run_command_line(["run", "--resume", "last", "--url", url]) == 0
+    assert {one.target for one in server.seen} == {"/a?api_key=SECRET&b=1"}
+    said = "".join(capfd.readouterr())
+    assert "api_key=…" in said
+    texts = [said, *(path.read_text() for path in tmp_path.rglob("*") if path.suffix in {".json", ".jsonl", ".html"})]
+    assert not [text for text in texts if "SECRET" in text]
 
 
 @pytest.mark.real

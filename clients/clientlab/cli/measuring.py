@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 from rich.console import Console
@@ -34,7 +35,7 @@ from clientlab.running.execute import create_run, execute, name_run, resume_run
 from clientlab.running.schedule import estimate_seconds, estimate_seconds_left
 from clientlab.running.trial_runner import TrialRunner, check_disk, try_functions
 from clientlab.testbeds import Servers
-from clientlab.text import MASK, make_printable
+from clientlab.text import MASK, make_printable, mask_text
 from clientlab.workload.recordings import pin_recorded_requests
 from clientlab.workload.workload import NUMBER_FIELD, Workload, check_request_line
 
@@ -141,7 +142,8 @@ def _plan_resumed(run: Run, request: RunRequest) -> tuple[Target, Plan]:
     Raise FieldError if it cannot go on, or if the request lacks any of these or would change the run.
     """
     plan = run.experiment
-    allowed = {"resume", "strategies", "environments", "headers", "folder", "cluster", "keep_samples", "fail_on"}
+    secrets = {"headers", "url", "path"}
+    allowed = {"resume", "strategies", "environments", "folder", "cluster", "keep_samples", "fail_on", *secrets}
     if refused := next((name for name in request.given if name not in allowed), None):
         raise FieldError(["resume"], f"the run goes on as it was planned; leave `{refused}` out")
     if run.status == "done" or run.target is None:
@@ -165,11 +167,25 @@ def _plan_resumed(run: Run, request: RunRequest) -> tuple[Target, Plan]:
             raise
         except LabError as error:
             raise FieldError(["resume"], str(error), value=run.run) from error
-    changes = {"workloads": _with_headers(run, request), "environments": _with_folders(run, request)}
-    return run.target, plan.model_copy(update=changes)
+    changes = {"workloads": _with_secrets(run, request), "environments": _with_folders(run, request)}
+    return _with_urls(run.target, request), plan.model_copy(update=changes)
 
 
-def _with_headers(run: Run, request: RunRequest) -> dict[str, Workload]:
+def _with_urls(target: Target, request: RunRequest) -> Target:
+    """Return the target with the URLs that the file of the run does not hold."""
+    urls, masked = dict(request.url), target.urls
+    if {name: mask_text(url) for name, url in urls.items()} not in ({}, masked):
+        raise FieldError(["url"], f"the run measures {', '.join(masked.values())}; write the same URLs")
+    if hidden := [url for url in masked.values() if MASK in url and not urls]:
+        raise FieldError(["resume"], f"its file does not hold the whole URL {hidden[0]}; add `url`")
+    return target.model_copy(update={"url": urls.pop("", target.url), "servers": urls or target.servers})
+
+
+def _with_secrets(run: Run, request: RunRequest) -> dict[str, Workload]:
+    """Return the workloads with the values of headers and paths that the file of the run does not hold."""
+    paths = [request.workload.get("path", "/")]
+    paths += [urlsplit(url)._replace(scheme="", netloc="").geturl() for url in request.url.values()]
+    path_of = {mask_text(path): path for path in paths}
     headers = request.workload.get("headers", {})
     given = {name.lower(): value for name, value in headers.items()}
     masked, workloads = set[str](), {}
@@ -180,8 +196,14 @@ def _with_headers(run: Run, request: RunRequest) -> dict[str, Workload]:
             raise FieldError(["resume"], message, value=run.run)
         masked.update(hidden.values())
         whole = one.headers | {name: given[lower] for name, lower in hidden.items()}
-        check_request_line(one.method, one.path.replace(NUMBER_FIELD, ""), whole)
-        workloads[key] = replace(one, headers=whole)
+        path = path_of.get(one.path) if MASK in one.path else one.path
+        if path is None:
+            message = f"its file does not hold the whole path {one.path!r}; add `path` or `url`"
+            raise FieldError(["resume"], message, value=run.run)
+        check_request_line(one.method, path.replace(NUMBER_FIELD, ""), whole)
+        workloads[key] = replace(one, headers=whole, path=path)
+    if paths[0] not in {"/", *(one.path for one in workloads.values())}:
+        raise FieldError(["path"], "the run goes on as it was planned; leave it out")
     if unknown := [name for name in headers if name.lower() not in masked]:
         raise FieldError(["headers"], "the run goes on as it was planned; leave it out", value=repr(unknown[0]))
     return workloads

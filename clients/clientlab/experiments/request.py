@@ -349,7 +349,7 @@ def _describe_changes(base: Experiment, changed: Experiment) -> list[str]:
                     yield name, value
 
     def show(value: object) -> str:
-        return "none" if value is None else str(mask_headers(value) if isinstance(value, dict) else value)
+        return "none" if value is None else mask_text(str(mask_headers(value) if isinstance(value, dict) else value))
 
     pairs = zip(values_of(base), values_of(changed), strict=True)
     found = [f"{name}: {show(before)} → {show(after)}" for (name, before), (_, after) in pairs if before != after]

@@ -28,6 +28,7 @@ from clientlab.results.store import RUN_FILE, Store
 from clientlab.results.surroundings import is_free_threaded
 from clientlab.statistics.decisions import EQUAL_SHARE, NOT_WORTH, decide
 from clientlab.statistics.ratios import FEWEST_ROUNDS, Estimate
+from clientlab.text import mask_text
 from clientlab.trial.result import format_time
 
 _P99, _FIRST_RESPONSE, _CPU_PER_EVENT = BY_KEY["p99"], BY_KEY["first_response"], BY_KEY["cpu_per_event"]
@@ -122,7 +123,7 @@ def load_lines(plan: Plan) -> list[str]:
     """Return what the trials of each workload send."""
     lines = []
     for name, one in plan.workloads.items():
-        parts = ["recorded requests" if one.replay else f"{one.method} {one.path}"]
+        parts = ["recorded requests" if one.replay else mask_text(f"{one.method} {one.path}")]
         parts += ["at their recorded times"] if one.replay_times else []
         parts += [] if one.delay is None else [f"delay {one.delay}"]
         parts += [] if one.stream is None else [f"streams ({'&'.join(filter(None, (one.stream, one.stream_options)))})"]

@@ -123,6 +123,11 @@ class Target(DocumentPart):
         """The URLs of external servers by name; the name of a single one may be empty."""
         return self.servers if self.url is None else {"": self.url}
 
+    def masked(self) -> Self:
+        """Return the target for files, without credentials in URLs."""
+        servers = {name: mask_text(url) for name, url in self.servers.items()}
+        return self.model_copy(update={"url": self.url and mask_text(self.url), "servers": servers})
+
 
 class ClaimParts(DocumentPart):
     """A published statement as a check that compares a figure of two arms, or of the arms of a sweep.
@@ -237,8 +242,11 @@ class Plan(ExperimentParts):
         return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in found.items())
 
     def masked(self) -> Self:
-        """Return the plan for files, without credentials in headers and in the addresses of requirements."""
-        loads = {name: replace(one, headers=mask_headers(one.headers)) for name, one in self.workloads.items()}
+        """Return the plan for files, without credentials in headers, paths and the addresses of requirements."""
+        loads = {
+            name: replace(one, headers=mask_headers(one.headers), path=mask_text(one.path))
+            for name, one in self.workloads.items()
+        }
         specs = {
             name: spec.model_copy(update={"requirements": list(map(mask_text, spec.requirements))})
             for name, spec in self.environments.items()

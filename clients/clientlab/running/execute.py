@@ -71,7 +71,7 @@ def create_run(name: str, plan: Plan, target: Target, surroundings: Surroundings
         created=utc_now(),
         status="running",
         experiment=plan.masked(),
-        target=target,
+        target=target.masked(),
         surroundings=surroundings,
     )
 

@@ -199,7 +199,8 @@ def split_url(url: str) -> SplitResult:
 def _check_ca_file(ca_file: str, url: str) -> str:
     """Return the absolute path, since trials run in another folder. Raise FieldError if no client could use it."""
     if not url.startswith("https:"):
-        raise FieldError(["ca_file"], f"only an https:// address has a certificate, and `url` is {url!r}; leave it out")
+        message = f"only an https:// address has a certificate, and `url` is {mask_text(url)!r}; leave it out"
+        raise FieldError(["ca_file"], message)
     try:
         ssl.create_default_context(cafile=ca_file)
     except OSError as error:
