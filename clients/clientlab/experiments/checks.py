@@ -13,10 +13,12 @@ from clientlab.experiments.planning import table_of
 from clientlab.results.plan import Arm, Plan
 from clientlab.settings import find_upstream
 from clientlab.workload.load import check_load, expected_requests, is_open
-from clientlab.workload.workload import Workload, check_shards, check_workload, take_share
+from clientlab.workload.recordings import read_recorded_requests
+from clientlab.workload.workload import Workload, check_shards, check_workload, spell_path, take_share
 
 Say = Callable[[LabError | str], None]  # prints a line for the user, on standard error
 
+_OWN_PAGES = ("/healthz", "/metrics")  # of the lab's upstreams, which count no requests for them
 _OWN_FILES = 64  # files that a process opens besides its connections: libraries, logs, pipes, event loops
 
 
@@ -31,16 +33,21 @@ def check_upstreams(experiment: Experiment) -> None:
             raise FieldError(key, str(error)) from error
 
 
-def check_plan(plan: Plan, experiment: Experiment, is_secure: Callable[[Arm], bool]) -> None:
+def check_plan(
+    plan: Plan, experiment: Experiment, is_secure: Callable[[Arm], bool], *, own_servers: bool = False
+) -> None:
     """Raise FieldError for an unknown strategy, an impossible workload, or parts that do not fit each other.
 
-    The error names the field of the `experiment`. `is_secure`: whether the requests of an arm use TLS.
+    The error names the field of the `experiment`. `is_secure`: whether the requests of an arm use TLS. `own_servers`:
+    whether the user's own servers are measured.
     """
     for arm in plan.arms:
         workload = plan.workloads[arm.workload]
         try:
             check_workload(workload)
             check_load(workload)
+            if not own_servers:
+                _check_pages(workload)
             _check_strategy(arm, workload, secure=is_secure(arm))
             if lack := _find_lack_of_files(arm, workload):
                 raise FieldError(["concurrency"], f"strategy {arm.strategy!r}: {lack}")
@@ -53,6 +60,16 @@ def check_plan(plan: Plan, experiment: Experiment, is_secure: Callable[[Arm], bo
             raise  # it names the plug-in's file and line
         except LabError as error:
             raise FieldError(table_of(experiment, arm), str(error)) from error
+
+
+def _check_pages(workload: Workload) -> None:
+    """Raise FieldError for a page of the upstream itself, also a recorded one."""
+    field, urls = "path", [spell_path(workload.path)]
+    if workload.replay is not None:
+        field, urls = "replay", [one.url for one in read_recorded_requests(workload).requests]
+    if page := next((page for page in _OWN_PAGES if page in {url.partition("?")[0] for url in urls}), None):
+        message = "the lab's upstreams do not count requests for their own pages; leave it out, or use `url`"
+        raise FieldError([field], message, value=f"with {page}")
 
 
 def check_concurrency(plan: Plan, given: int | None, say: Say) -> None:

@@ -152,7 +152,7 @@ def plan_run(request: RunRequest, base: Experiment, external: ExternalServers | 
             plan = checks.part_for_this_machine(plan)
         if external is not None:
             plan = _fit_workloads(plan, external)
-        checks.check_plan(plan, experiment, is_secure)
+        checks.check_plan(plan, experiment, is_secure, own_servers=external is not None)
         checks.check_concurrency(plan, request.workload.get("concurrency"), say)
         if plan.budget is not None and plan.budget < (needed := estimate_round_seconds(plan)):
             about = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}"

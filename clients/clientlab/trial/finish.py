@@ -16,7 +16,7 @@ from clientlab.text import mask_text
 from clientlab.trial.bottleneck import find_bottleneck, judge_schedule
 from clientlab.trial.figures import TrialRequests, compute_quantiles, split_by_success
 from clientlab.trial.measurement import Measurement
-from clientlab.trial.received import find_difference, find_impossible_times, leave_out_uncounted
+from clientlab.trial.received import find_difference, find_impossible_times
 from clientlab.trial.result import Outcome, Placement, PlannedTrial, RequestFigures, Shard, Trial, Verdict, rate_of
 from clientlab.trial.samples import Samples
 from clientlab.trial.server_counters import ServerCounters
@@ -218,11 +218,10 @@ def _find_failure(
     if not finished:
         return "no request was finished"
     upstream = servers.upstream
-    counted = requests.sent if upstream is None else leave_out_uncounted(requests.sent, begun.workload)
-    refuted = None if upstream is None else find_difference(counted, begun.planned, begun.workload, upstream)
-    if refuted := refuted or find_impossible_times(counted, begun.workload):
+    refuted = None if upstream is None else find_difference(requests.sent, begun.planned, begun.workload, upstream)
+    if refuted := refuted or find_impossible_times(requests.sent, begun.workload):
         return refuted
-    records = counted.records
+    records = requests.sent.records
     answered = int(((records["error"] == 0) & (records["status"] < 500)).sum())  # an expected 5xx may be the proxy's
     if upstream is not None and upstream.requests is not None and upstream.requests < _SENT * answered:
         return (

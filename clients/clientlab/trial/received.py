@@ -12,18 +12,12 @@ from dataclasses import replace
 from urllib.parse import unquote
 from zlib import crc32
 
-import numpy as np
-
 from clientlab import units
 from clientlab.trial.result import PlannedTrial
 from clientlab.trial.samples import Samples
 from clientlab.trial.server_counters import ServerUse
-from clientlab.workload.recordings import choose_places, read_recorded_requests
 from clientlab.workload.requests import body_size, requests_of
 from clientlab.workload.workload import Workload, delay_of, varies
-
-_UNCOUNTED = frozenset({"/healthz", "/metrics"})
-"""Paths of the upstream's own pages, which it neither delays nor counts. Access logs often have them."""
 
 # Seconds, and share of a delay, by which a request may be shorter than its delay: two machines' clocks differ.
 _CLOCK_STEP, _CLOCK_DRIFT = 1e-3, 0.01
@@ -33,15 +27,6 @@ def hash_request(method: str, target: str) -> int:
     """Return a hash of a request's method and target, as the upstream computes it (mockupstream.metrics)."""
     decoded = unquote(target) if "%" in target else target
     return crc32(f"{method} {decoded}".encode(errors="surrogateescape")) & 0xFFFFF
-
-
-def leave_out_uncounted(sent: Samples, workload: Workload) -> Samples:
-    """Return the samples without recorded requests of pages that the upstream does not count."""
-    if workload.replay is None:
-        return sent
-    recorded = read_recorded_requests(workload)
-    place_of, paths = choose_places(workload, recorded), [one.url.partition("?")[0] for one in recorded.requests]
-    return sent.only(np.array([paths[place_of(number)] not in _UNCOUNTED for number in sent.numbers.tolist()], bool))
 
 
 def find_difference(sent: Samples, planned: PlannedTrial, workload: Workload, use: ServerUse) -> str | None:

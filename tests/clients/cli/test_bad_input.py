@@ -50,6 +50,8 @@ WRONG_WORDS = [
     (("run", "-t", "httplib2", "--stream", "sse"), ["--stream", "'httplib2'", "requests-session"]),
     (("run", "-t", "openai", "--stream", "sse"), ["--stream", "'openai'", "openai-chat"]),
     (("run", "-t", "openai"), ["--stream", "'openai'", "openai-chat"]),
+    ((*RUN, "--path", "/metrics?x=1"), ["--path with /metrics", "--url"]),
+    ((*RUN, "--path", "/h%65althz"), ["--path with /healthz"]),
     ((*RUN, "--header", "nonsense"), ["'--header'", "'nonsense'"]),
     ((*RUN, "--body", "@none.json"), ["'--body'", "@none.json"]),
     ((*RUN, "--cluster", "here"), ["--cluster here"]),

@@ -101,6 +101,17 @@ def test_a_mistake_is_named_with_its_file_key_and_value(text, place, more, mine,
     assert "\n" not in said
 
 
+def test_a_recording_of_the_upstreams_own_pages_is_refused(mine, tmp_path):
+    """The upstream counts no requests for them, so that the client would seem to retry, or to send none."""
+    recording = tmp_path / "r.jsonl"
+    text = TOP + f'[workloads.w]\nrequests = 5\nreplay = "{recording}"\n'
+    recording.write_text('{"path": "/a"}\n{"path": "/healthz"}\n')
+    with pytest.raises(LabError, match=r"workloads\.w\.replay: with /healthz: "):
+        checked_plan(mine(text))
+    recording.write_text('{"path": "/a"}\n{"path": "/a/healthz"}\n')
+    assert checked_plan(mine(text)).workloads
+
+
 def test_a_lognormal_delay_needs_no_unit_for_its_sigma(mine):
     text = TOP + '[workloads.w]\ndelay = "lognormal:20ms,0.3"\nstages = "0s:10,20s:30"\n'
     assert read_experiment(mine(text)).workloads["w"].first.delay.values == (0.02, 0.3)
