@@ -23,6 +23,8 @@ from clientlab.trial.server_counters import ServerCounters
 from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import Request, Workload
 
+_PROBES = 3
+_SHOWN = 200  # bytes of an answer that is an error
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _OUTAGE_SECONDS, _PAUSE_SECONDS = 15.0, 0.25
 """For which a trial waits for a server that has gone, and between two looks."""
@@ -52,19 +54,40 @@ class ExternalTarget:
         self._unanswered: Workload | None = None
 
     def probe(self, workload: Workload) -> None:
-        """Send one request of the workload. Raise FieldError if the response is missing or an error."""
+        """Send one request of the workload. Raise FieldError if the response is missing or an error.
+
+        It is sent again if it fails at once: a server may fail its first request, or some of them.
+        """
+        for left in reversed(range(_PROBES)):
+            try:
+                self._probe_once(workload)
+                break
+            except FieldError as error:
+                if not left or isinstance(error.__cause__, ssl.SSLError | TimeoutError):
+                    raise
+
+    def _probe_once(self, workload: Workload) -> None:
         request = requests_of(workload, self.address.url)(0)
+        beginning = bytearray()
+
+        def keep_beginning(chunk: bytes) -> None:
+            beginning.extend(chunk[: _SHOWN - len(beginning)])
+
         try:
-            status = self._send(request, workload.timeout, len)
+            status = self._send(request, workload.timeout, keep_beginning)
         except Exception as error:
             reason = f"no response to {request.method} ({str(error) or type(error).__name__})"
             hint = "name the CA's PEM file with `ca_file`" if isinstance(error, ssl.SSLError) else "correct the URL"
-            raise FieldError(["url"], f"{reason}; {hint}", value=request.url) from error
+            raise FieldError(["url"], f"{reason}; {hint}", value=mask_text(request.url)) from error
         # Single requests of a recording may have failed when it was made.
         if workload.replay is None and status_kind(status, workload.expect) is not None:
-            message = f"status {status} for {workload.method}, so every request would be an error"
+            message = f"status {status} for each of {_PROBES} {workload.method}s, so every request would be an error"
+            if answer := " ".join(beginning.decode(errors="replace").split()):
+                message += f" ({mask_text(answer)})"
             advice = "correct the path, the method or the headers, or name the statuses of successes with `expect`"
-            raise FieldError(["url"], f"{message}; {advice}", value=request.url)
+            if "Content-Type" in request.headers.keys() - workload.headers.keys():
+                advice += f"; the body was sent as {request.headers['Content-Type']}: `headers` names no Content-Type"
+            raise FieldError(["url"], f"{message}; {advice}", value=mask_text(request.url))
 
     def trouble(self, workload: Workload) -> str | None:
         """Return why a request of the workload gets no response; None if it gets one, with any status.
@@ -88,7 +111,7 @@ class ExternalTarget:
 
     def _send(self, request: Request, timeout: float, sink: Callable[[bytes], object]) -> int:
         """Send a request on a new connection and return its status. `sink` gets the body as it comes, and may raise."""
-        client = HttpClient(Budget(1, timeout, self.address.ca_file, chunk_size=None), lambda: None)
+        client = HttpClient(Budget(1, timeout, self.address.ca_file, chunk_size=None, decode=True), lambda: None)
         client.open()
         try:
             return client.stream(request, sink)

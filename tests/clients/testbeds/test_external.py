@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,30 @@ def test_a_ca_file_is_for_the_servers_with_tls(server, tmp_path):
 def test_a_server_without_a_good_answer_is_refused_before_the_run(answer):
     with counting_server(lambda _: answer) as server, pytest.raises(LabError, match="GET"):
         ExternalTarget(server.url).probe(Workload())
+
+
+@pytest.mark.parametrize("failure", [ok(status="503 Service Unavailable"), None])
+def test_a_server_that_fails_its_first_request_is_measured(failure):
+    answers = iter([failure])
+    with counting_server(lambda _: next(answers, ok())) as server:
+        ExternalTarget(server.url).probe(Workload())
+    assert len(server.seen) == 2
+
+
+def test_the_beginning_of_an_error_and_a_missing_type_of_the_body_are_shown():
+    """Without a Content-Type, an API of JSON refuses the body."""
+    answer = ok(b'{"detail":\n "not JSON"}' + b"x" * 500, status="422 Unprocessable Content")
+    posted = Workload(method="POST", body="{}")
+    with counting_server(lambda _: answer) as server:
+        target = ExternalTarget(f"{server.url}/?token=SECRET")
+        with pytest.raises(FieldError, match=r'\{"detail": "not JSON"\}x{1,180}\)') as untyped:
+            target.probe(replace(posted, path=target.path))
+        with pytest.raises(FieldError, match="422") as typed:
+            target.probe(replace(posted, headers={"content-type": "application/json"}))
+    assert "application/octet-stream" in str(untyped.value)
+    assert "Content-Type" not in str(typed.value)
+    assert "SECRET" not in str(untyped.value)
+    assert len(server.seen) == 6
 
 
 def test_an_expected_status_is_a_good_answer():
