@@ -63,7 +63,7 @@ class OfferedLoad(NamedTuple):
 class Standing:
     """An arm in its group, compared with `reference`, the fastest arm of its class: those with the same load.
 
-    `ratio`, `to_baseline`: None if no round has both arms, if a figure is only a lower bound, or without a baseline.
+    `ratio`, `to_baseline`: None if no round has both arms, if a figure is `bounded`, or without a baseline.
     `level`: typical seconds, the median of the reference times the ratio. The median of each arm alone would contradict
     the ratios, which are paired by round. `compared`: all ratios of the class. `fell_short`: a trial never reached its
     concurrency, or the arm is `unlike` the others: it received other bytes. Then it is last and has no ratio.
@@ -77,11 +77,12 @@ class Standing:
     compared: Comparisons
     fell_short: bool = False
     unlike: str | None = None
+    bounded: bool = False  # in some round, its figure is only a lower bound
 
     @property
     def fastest(self) -> bool:
         """Whether the other arms of its class are compared with it."""
-        return self.name == self.reference and not self.fell_short
+        return self.name == self.reference and not self.fell_short and not self.bounded
 
 
 def rank_arms(run: Run, confidence: float | None = None) -> dict[GroupKey, list[Standing]]:
@@ -130,7 +131,8 @@ def _rank_group(
             seconds = medians[reference] * exponentiate(compared.levels[name] - compared.levels[reference])
             standings.append(
                 Standing(name, medians[name] if name in short else seconds, compared.ratio(name, reference),
-                         to_baseline, reference, compared, fell_short=name in short, unlike=unlike.get(name))
+                         to_baseline, reference, compared, fell_short=name in short, unlike=unlike.get(name),
+                         bounded=name in bounded)
             )  # fmt: skip
     return standings
 

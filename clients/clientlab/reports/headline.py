@@ -33,6 +33,7 @@ from clientlab.trial.result import format_time
 
 _P99, _FIRST_RESPONSE, _CPU_PER_EVENT = BY_KEY["p99"], BY_KEY["first_response"], BY_KEY["cpu_per_event"]
 _CLAIM_VERDICTS = ("supported", "contradicted", "inconclusive")
+_ONLY_BOUNDS = "so many requests failed or were dropped that p99 is only a lower bound"
 _BOUND = ", a lower bound: it falls on failed requests"
 _MOST_PACKAGES = 8  # in a line about an environment; the page has all of them
 _MOST_HIGHLIGHTED = 3  # answers that stand out; further ones are plain lines
@@ -202,11 +203,13 @@ def _leads(rows: Sequence[Row]) -> list[str]:
     rows = [row for row in rows if not row.shortfall]
     if not rows:
         return []
-    best = next(row for row in rows if row.fastest)
+    best = next((row for row in rows if row.fastest), None)
+    if best is None:
+        bounds = [f"{row.name} ({row.text(_P99)})" for row in rows if row.bounded]
+        return [f"{_list(bounds)}: {_ONLY_BOUNDS}."] if bounds else []
     others = [row for row in rows if row is not best]
     by_cpu = best.figures[_CPU_PER_EVENT.key] is not None and best.figures[HIGHEST_RATE.key] is None
-    by_p99 = best.load.rate is not None and not by_cpu
-    bounded = [row for row in others if by_p99 and _P99.key in row.bounds]
+    bounded = [row for row in others if row.bounded]
     known = [row for row in others if row not in bounded]
     slower = [row for row in known if decide(row.ratio).word == "slower"]
     ends = [*slower[:1], *slower[1:][-1:]]
@@ -229,7 +232,7 @@ def _leads(rows: Sequence[Row]) -> list[str]:
     found = [f"{lead}.", *_not_slower(best, known)]
     if bounded:
         names = _list([f"{row.name} ({row.text(_P99)})" for row in bounded])
-        found.append(f"So many requests failed or were dropped that p99 is only a lower bound: {names}.")
+        found.append(f"{_ONLY_BOUNDS[0].upper()}{_ONLY_BOUNDS[1:]}: {names}.")
     return found
 
 

@@ -64,6 +64,17 @@ def test_an_arm_that_dropped_so_much_that_p99_is_a_bound_is_last_and_has_no_rati
     assert answer.endswith("were dropped that p99 is only a lower bound: shedding (≥ 1.00 ms).")
 
 
+def test_a_lower_bound_is_no_answer():
+    """If more than 1 % of the requests of each arm fail, nobody knows any p99."""
+    failing = {"errors": {"status-5xx": 375}, "at_least": ["p99", "p999", "max", "mean"]}
+    run = run_of(*rounds("a", 0.00264, **failing), *rounds("b", 0.009, **failing))
+    (answer,) = answers(run)
+    assert answer.startswith("a (≥ 2.65 ms) and b (≥ 9.02 ms): so many requests failed")
+    assert "had a p99" not in answer
+    assert columns(run)["x least p99 (95 %)"] == ["–", "–"]
+    assert not any(row.first for group in groups_of(run) for row in group.rows)
+
+
 def test_schedules_of_equal_rate_are_not_compared_if_their_stages_differ():
     stages = ("0s:100/s,2.5s:300/s", "0s:300/s,2.5s:100/s")
     workloads = {f"w{place}": Workload(stages=Stages.parse(text), duration=5.0) for place, text in enumerate(stages)}
