@@ -155,14 +155,26 @@ def failed_trials(of: Scope) -> str | None:
 def errors(of: Scope) -> str | None:
     """An arm that gave up may look fast: read its errors before its speed."""
     faulty = [trial for trial in of.trials if trial.figures.errors]
+    hidden = _hides_resets(of)
     if not faulty:
-        return None
+        return hidden
     share = sum(trial.figures.failed for trial in faulty) / sum(trial.figures.requests for trial in faulty)
     kinds = ", ".join(sorted({kind for trial in faulty for kind in trial.figures.errors}))
     where = "" if len(faulty) == len(of.trials) else f" in {len(faulty)} of {len(of.trials)} rounds"
     lowest = next((key for key in QUANTILES if BY_KEY[key].has_bounds(faulty)), None)
     bounds = f"; {lowest} and above are lower bounds (≥)" if lowest else ""
-    return f"{units.share(share)} of the requests failed{where} ({kinds}){bounds}"
+    return f"{units.share(share)} of the requests failed{where} ({kinds}){bounds}{f'; {hidden}' if hidden else ''}"
+
+
+def _hides_resets(of: Scope) -> str | None:
+    """Return that requests may have been sent again, if some were reset in the run and the arm's library does that."""
+    if not of.trials or not any("reset" in trial.figures.errors for trial in of.run.trials):
+        return None
+    with contextlib.suppress(LabError):  # a plug-in that is not installed here
+        strategy = strategies.find(of.trials[0].planned.strategy)
+        if strategies.client_spec(strategy.client).quirks.resends_after:
+            return "its library sends a request again if a used connection is dropped, so it hides most resets"
+    return None
 
 
 @Rule("no steady rate", "raise -d, or lower -c",

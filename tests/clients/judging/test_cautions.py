@@ -51,6 +51,15 @@ def test_a_caution_names_the_arms_that_it_doubts(doubtful, kind):
     assert (caution and (caution.kind, caution.arms)) == (kind and (kind, ["pycurl"]))
 
 
+def test_resets_that_a_library_hides_are_a_caution_even_without_an_error_of_its_own():
+    """Of 100 resets, 2 or none are counted, because libcurl sends a request again."""
+    seen = texts_of(*rounds("http.client", errors={"reset": 100}), *rounds("pycurl"), *rounds("urllib3"))["errors"]
+    assert "pycurl: its library sends a request again" in seen
+    assert "urllib3" not in seen
+    assert "hides" in texts_of(*rounds("pycurl", errors={"reset": 2}))["errors"]
+    assert "hides" not in texts_of(*rounds("pycurl", errors={"status-5xx": 2}))["errors"]
+
+
 @pytest.mark.parametrize(
     ("changes", "kind", "text"),
     [
