@@ -77,6 +77,15 @@ def opened_nothing(error: BaseException, kind: str) -> bool:
     )
 
 
+def find_exhaustion(error: BaseException) -> str | None:
+    """Return that this machine cannot open another connection, if the error says so: it is not the server's fault."""
+    for link in _walk_chain(error):
+        if isinstance(link, OSError) and link.errno in {errno.EADDRNOTAVAIL, *_NO_DESCRIPTOR}:
+            cause = "the client keeps or leaves too many"
+            return f"this machine can open no further connection ({link.strerror}): {cause}"
+    return None
+
+
 def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
     """Return the kind of a TLS handshake that the peer did not finish. Return None for any other error.
 

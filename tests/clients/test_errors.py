@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import ssl
 
 import pytest
 
-from clientlab.errors import KINDS, Fault, kind_of, status_kind
+from clientlab.errors import KINDS, Fault, find_exhaustion, kind_of, status_kind
 
 TABLE = (
     (ConnectionRefusedError, "connect"),
@@ -87,3 +88,11 @@ def test_an_unfinished_handshake_differs_from_later_faults(error, kind):
 def test_a_status_is_an_error_from_400_on(status, kind):
     assert status_kind(status) == kind
     assert kind is None or kind in KINDS
+
+
+def test_a_machine_without_free_ports_is_not_the_servers_fault():
+    """A leak of 25,000 connections takes all ports, so that no health check can connect."""
+    exhausted = OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+    assert "client" in find_exhaustion(chained(Fault("connect", "no"), exhausted, explicit=True))
+    assert find_exhaustion(OSError(errno.EMFILE, "Too many open files"))
+    assert find_exhaustion(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None

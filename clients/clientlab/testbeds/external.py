@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.http_client import HttpClient
-from clientlab.errors import FieldError, ServerLost, status_kind
+from clientlab.errors import FieldError, ServerLost, find_exhaustion, status_kind
 from clientlab.testbeds.servers import LOOPBACK
 from clientlab.text import mask_text
 from clientlab.trial.context import PeerAddress
@@ -105,7 +105,8 @@ class ExternalTarget:
                 self._send(request, workload.timeout, stop_reading)
         except Exception as error:  # noqa: BLE001 - whatever its kind, there was no response
             reason = str(error) or type(error).__name__
-            return f"{self.name} does not answer a plain {request.method} within {workload.timeout:g} s ({reason})"
+            silent = f"{self.name} does not answer a plain {request.method} within {workload.timeout:g} s ({reason})"
+            return find_exhaustion(error) or silent
         self._unanswered = None
         return None
 

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from clientlab import child_processes
-from clientlab.errors import IncompleteRun, LabError, ServerLost
+from clientlab.errors import IncompleteRun, LabError, ServerLost, find_exhaustion
 from clientlab.settings import Upstream, write_setting
 from clientlab.trial.process_handle import OWN
 from clientlab.trial.server_counters import ServerUse
@@ -67,7 +67,8 @@ class Endpoint:
         try:
             status = self.get("/healthz", timeout)[0]
         except (OSError, http.client.HTTPException) as error:
-            return f"{where} does not answer within {timeout:g} s ({str(error) or type(error).__name__})"
+            silent = f"{where} does not answer within {timeout:g} s ({str(error) or type(error).__name__})"
+            return find_exhaustion(error) or silent
         return None if status == http.HTTPStatus.OK else f"{where} answers {status}"
 
 
@@ -118,7 +119,8 @@ def _scrape(endpoint: Endpoint, *prefixes: str) -> list[Sample]:
     try:
         status, text = endpoint.get("/metrics")
     except (OSError, http.client.HTTPException) as error:
-        raise ServerLost(f"{endpoint.url}/metrics does not answer: {error}") from error
+        silent = f"{endpoint.url}/metrics does not answer: {error}"
+        raise ServerLost(find_exhaustion(error) or silent) from error
     if status != http.HTTPStatus.OK:
         raise IncompleteRun(f"{endpoint.url}/metrics answered {status}")
     lines = (line for line in text.splitlines() if line.startswith(prefixes) and "_bucket{" not in line)

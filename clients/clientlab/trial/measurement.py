@@ -254,6 +254,7 @@ class Watch:
         self._counters = [FinishedCounter(one) for one in self._folders]
         self._began, self._deadline = time.monotonic(), deadline
         self._patience, self._pause = workload.timeout + patience, longest_pause(workload)
+        self._timeout = workload.timeout
         longest = self._patience + stream_seconds(workload)
         self._request_seconds = longest if workload.request_limit is None else workload.request_limit
         if workload.memory_limit is not None:
@@ -312,8 +313,11 @@ class Watch:
         if seen != self._seen:
             self._seen, self._since = seen, now
         elif now - self._since > longest + self._pause and not self._waits_for_tool:
-            limit = ", the `request_limit` of the workload" if is_sending else ""
-            raise TrialStalled(f"stalled: no request ended for {longest:g} s{limit}")
+            cause = ""
+            if is_sending:
+                cause = f" although each wait for bytes ends after {self._timeout:g} s: answers arrive too slowly "
+                cause += "(raise `request_limit`), or the client has no time limit"
+            raise TrialStalled(f"stalled: no request ended for {longest:g} s{cause}")
         if now - self._began > self._deadline:
             raise TrialFailed(
                 f"not done within its deadline of {self._deadline:,g} s, with {finished:,} requests finished; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.errors import FieldError, LabError, ServerLost
 from clientlab.testbeds.external import ExternalServers, ExternalTarget, split_url
+from clientlab.testbeds.servers import Endpoint
 from clientlab.trial.context import PeerAddress
 from clientlab.workload.values import Statuses
 from clientlab.workload.workload import Workload
@@ -137,3 +139,13 @@ def test_a_server_that_did_not_answer_is_checked_before_the_next_trial(server):
         target.serve()
         target.serve()
     assert len(failing.seen) == 3
+
+
+def test_a_machine_without_free_ports_is_named_in_place_of_the_server(server, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
+
+    target = ExternalTarget(server.url)
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    assert target.trouble(Workload()).startswith("this machine can open no further connection")
+    assert Endpoint("127.0.0.1", server.port).check_health().startswith("this machine can open no further connection")
