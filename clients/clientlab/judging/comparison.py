@@ -35,6 +35,8 @@ FLOOR = 0.10
 FEWEST_EARLIER = 5
 """Earlier runs of the same plan on the same machine that show how much runs differ."""
 
+_MATERIAL = 1.01  # a change that is surely smaller is none, however well it is known
+
 ChangeVerdict = Literal["better", "worse", "equal", "undecided", "small"]
 """``small``: the interval excludes 1, but the change is less than runs may differ by."""
 
@@ -139,6 +141,8 @@ def _verdict(figure: Figure, ratio: Estimate | None, difference: Estimate | None
         low, high = (1 / EQUAL, EQUAL) if ratio is not None else (-0.01, 0.01)  # one percentage point
         return "equal" if low <= estimate.low and estimate.high <= high else "undecided"
     has_noise = ratio is not None and estimate.low < estimate.high
+    if has_noise and estimate.low >= 1 / _MATERIAL and estimate.high <= _MATERIAL:
+        return "equal"
     if has_noise and estimate.low <= 1 + floor and estimate.high >= 1 / (1 + floor):
         return "small"
     return "better" if (estimate.high < neutral) == figure.less_is_better else "worse"

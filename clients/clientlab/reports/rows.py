@@ -323,7 +323,8 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
         if figure.column is not None and group.shows(figure):
             yield figure.key, figure.column.heading, [row.text(figure) for row in rows]
             if figure in _FURTHER and figure is not ranks_by and len(rows) > 1:
-                ratios = ["1" if row.first else units.ratio_of(row.ratios.get(figure.key)) for row in rows]
+                known = [None if row.alone else row.ratios.get(figure.key) for row in rows]
+                ratios = ["1" if row.first else units.ratio_of(one) for row, one in zip(rows, known, strict=True)]
                 yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", ratios
         if figure is ranks:
             yield from _ratio_columns(group)

@@ -47,6 +47,21 @@ def test_a_change_is_called_what_it_is(pace, wall, throughput):
     assert found["memory"].word == "equal"
 
 
+@pytest.mark.parametrize(("growth", "word"), [(0.003, "equal"), (0.03, "more")])
+def test_memory_that_grew_by_much_less_than_one_percent_did_not_grow(growth, word):
+    """Earlier runs hardly differ in memory, so a change of 0.3 % is sure, and means nothing."""
+
+    def a_run_with(memory: float, day: int):
+        held = round(memory * (40 << 20))
+        trials = [a_trial("urllib3", number, peak_pss_bytes=held + number) for number in (1, 2, 3)]
+        return a_run(*trials, name=f"r{day}").model_copy(update={"created": f"2024-05-{day:02}T07:08:09+00:00"})
+
+    runs = [a_run_with(1 + noise, day) for day, noise in enumerate((0, 1e-4, -1e-4, 2e-4, -2e-4), start=1)]
+    change = compare(runs[4], [a_run_with(1 + growth, 9)], earlier=runs).others[0].changes["urllib3"]["memory"]
+    assert (change.word, change.earlier) == (word, 5)
+    assert change.ratio.low > 1
+
+
 def test_the_wall_time_of_trials_with_a_duration_is_no_result():
     limited = {"workloads": {"workload": Workload(duration=1.0)}}
     found = compare(*(a_run(*a_run_at(1.0).trials, **limited), [a_run(*a_run_at(1.5).trials, **limited)]))

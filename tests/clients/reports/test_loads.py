@@ -21,7 +21,7 @@ from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
 from clientlab.workload.values import Stages
 from clientlab.workload.workload import Workload
-from clients.documents import a_run, a_trial, an_open_trial
+from clients.documents import a_run, a_trial, an_open_trial, with_changes
 from clients.reports.views import answers, columns, shown
 
 OPEN = Workload(rate=200, duration=5.0)
@@ -155,3 +155,14 @@ def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
     run = a_run(*trials, arms=arms, environments={one.environment: EnvironmentSpec(folder="/x") for one in arms})
     assert "are not compared: httpx in new: it sent only 75" in version_answers(run)[0][0]
     assert judge_run(run, [parse_threshold("throughput -5%")])[0].outcome == "failed"
+
+
+def test_arms_that_are_alone_with_their_concurrency_have_no_ratios():
+    """Not even to themselves: "1.00 (1.00 to 1.00)" looks like a comparison."""
+    trials = [a_trial("a", number, concurrency=place) for place in (1, 8) for number in (1, 2, 3)]
+    arms = [f"a[c={trial.planned.concurrency}]" for trial in trials]
+    run = a_run(*(with_changes(trial, arm=arm) for trial, arm in zip(trials, arms, strict=True)))
+    named = [arm.model_copy(update={"label": arm.name}) for arm in run.experiment.arms]
+    run = run.model_copy(update={"experiment": run.experiment.model_copy(update={"arms": named})})
+    found = columns(run)
+    assert found["x p99 (95 %)"] == found["x CPU/req (95 %)"] == ["–", "–"]
