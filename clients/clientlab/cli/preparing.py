@@ -81,8 +81,8 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
 
     An independent server records everything it receives and answers with faults.
 
-    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes about
-    15 seconds. The first line says whether the strategy works correctly; the next two name the likely cause of a
+    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes up
+    to a minute. The first line says whether the strategy works correctly; the next two name the likely cause of a
     failure and its fix. Exit code 1: a check failed. Exit code 3: your code could not be loaded.
     """
     from clientlab import conformance, plugins, strategies
@@ -100,6 +100,7 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
         say(fault)
     judged: dict[str, list[CheckResult]] = {}
     for strategy in found:
+        say(f"checking {strategy.name}, which takes up to a minute")
         judged[strategy.name] = list(conformance.conform(strategy))
         if not as_json:
             _show_checks(strategy.name, judged[strategy.name], whole=whole)

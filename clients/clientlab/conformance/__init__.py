@@ -23,7 +23,7 @@ _COUNTS = {"connections counted", "connections over TLS counted", "refused conne
 
 
 def conform(strategy: Strategy) -> Iterator[CheckResult]:
-    """Yield the result of every check of a strategy, which takes about 15 seconds."""
+    """Yield the result of every check of a strategy, which takes up to a minute."""
     client, needs_count = client_spec(strategy.client), executor_spec(strategy.executor).needs_count
     unchecked: dict[str, str] = {}
     if client.url_only:

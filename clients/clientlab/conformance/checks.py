@@ -33,7 +33,8 @@ class Cause(NamedTuple):
 WRONG_URL = Cause(1, "the client requests another URL", "request the whole URL unchanged, with its query")
 CACHED = Cause(1, "requests are answered without being sent", "switch off caches, and send one request per call")
 SENT_TWICE = Cause(1, "the client sends each request more than once", "let each call send one request")
-RETRIES = Cause(2, "the client retries failed requests", "switch off retries: urllib3.PoolManager(retries=False)")
+RETRIES = Cause(2, "the client retries failed requests",
+                "remove your own loops; retries=False (urllib3), session._retry_connection = False (aiohttp)")
 REDIRECTS = Cause(2, "the client follows redirects",
                   "redirect=False (urllib3), allow_redirects=False (requests, aiohttp), follow_redirects=False (httpx)")
 COMPRESSED = Cause(2, "the client asks for compressed answers", "send request.headers only (Accept-Encoding: identity)")
