@@ -26,7 +26,7 @@ from clientlab.results.figures import BY_KEY, HIGHEST_RATE, cost_of
 from clientlab.results.plan import Plan
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.results.surroundings import is_free_threaded
-from clientlab.statistics.decisions import EQUAL_SHARE, NOT_WORTH, decide
+from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, NOT_WORTH, decide
 from clientlab.statistics.ratios import FEWEST_ROUNDS, Estimate
 from clientlab.text import mask_text
 from clientlab.trial.result import format_time
@@ -37,6 +37,8 @@ _ONLY_BOUNDS = "so many requests failed or were dropped that p99 is only a lower
 _BOUND = ", a lower bound: it falls on failed requests"
 _MOST_PACKAGES = 8  # in a line about an environment; the page has all of them
 _MOST_HIGHLIGHTED = 3  # answers that stand out; further ones are plain lines
+_MOST_TIED = 3  # names in a sentence; more arms are counted
+_FEWEST_OF_P99 = 1000  # requests of a trial whose p99 is compared in a sentence
 
 Answer = list[str]  # the answer to one question in a sentence, then its details, for example what is undecided
 
@@ -229,20 +231,55 @@ def _leads(rows: Sequence[Row]) -> list[str]:
             lead = f"{best.name} made {units.rate(rate)} requests/s"
         lead += ", " if ends else ""
         lead += " and ".join(f"{row.quoted_ratio} {times} {row.name}" for row in ends)
-    found = [f"{lead}.", *_not_slower(best, known)]
+    tied = [row for row in known if row not in slower]
+    differences = _what_differs([best, *tied]) if tied else []
+    found = [" ".join([f"{lead}{_ties(best, tied)}.", *differences]), *_not_slower(best, known)]
     if bounded:
         names = _list([f"{row.name} ({row.text(_P99)})" for row in bounded])
         found.append(f"{_ONLY_BOUNDS[0].upper()}{_ONLY_BOUNDS[1:]}: {names}.")
     return found
 
 
+def _ties(best: Row, tied: Sequence[Row]) -> str:
+    """Return the end of a sentence: which of these arms equal the best, and which are undecided."""
+    equal, unsure = list[str](), list[str]()
+    for row in tied:
+        (equal if decide(row.ratio).word == "equal" else unsure).append(row.name)
+    text = ""
+    for names, what in ((equal, f"equal to {best.name} within {EQUAL_SHARE}"), (unsure, "undecided")):
+        if names:
+            shown = _list(names) if len(names) <= _MOST_TIED else f"{len(names)} arms"
+            text += f"; {shown} {'is' if len(names) == 1 else 'are'} {what}"
+    return text
+
+
+def _what_differs(tied: Sequence[Row]) -> list[str]:
+    """Return a sentence on the CPU time and the p99 of equally fast arms if their intervals show a difference.
+
+    A p99 that rests on few requests is left out, and one that holds the wait for a connection in some arms only.
+    """
+    phrases = {"cpu": "needs {} times the CPU time per request of"}
+    fewest = min(trial.figures.requests for row in tied for trial in row.trials)
+    is_search = tied[0].figures[HIGHEST_RATE.key] is not None
+    if fewest >= _FEWEST_OF_P99 and not is_search and len({row.waits for row in tied}) == 1:
+        phrases[_P99.key] = "has {} times the p99 of"
+    parts = []
+    for key, phrase in phrases.items():
+        compared = tied[0].compared_by.get(key)
+        names = {row.name for row in tied} & set(compared.known if compared else ())
+        if compared and len(names) > 1:
+            least, *_, most = sorted(names, key=compared.levels.__getitem__)
+            ratio = compared.ratio(least, most)
+            if ratio and ratio.value < 1 / EQUAL and decide(ratio).word == "faster":
+                parts.append(f"{least} {phrase.format(units.ratio_of(ratio))} {most}")
+    return [f"{'; '.join(parts)}."] if parts else []
+
+
 def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
-    """Return which arms equal the best, and which are undecided, with what the rounds show and what would decide."""
-    equal = [row.name for row in others if decide(row.ratio).word == "equal"]
-    found = [f"{_list(equal)} {'is' if len(equal) == 1 else 'are'} equal within {EQUAL_SHARE}."] if equal else []
+    """Return which arms are undecided, with what the rounds show and what would decide."""
     unsure = [row for row in others if decide(row.ratio).word in {"undecided", "faster"}]
     if not unsure:
-        return found
+        return []
     states = []
     for row in unsure:
         these, those = (ranking.by_round(one.trials, cost_of) for one in (row, best))
@@ -265,7 +302,7 @@ def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:
         deciding = f"About {units.rounds(max(worth))} in all would decide{f' all but {_list(far)}' if far else ''}."
     else:
         deciding = f"To decide takes {NOT_WORTH}."
-    return [*found, f"Undecided: {'; '.join(states)}. {deciding}"]
+    return [f"Undecided: {'; '.join(states)}. {deciding}"]
 
 
 def _list(names: Sequence[str]) -> str:
@@ -374,7 +411,7 @@ def summarize_run(store: Store, name: str) -> dict[str, Any]:
         "failed": sum(trial.status != "done" for trial in run.trials),
         "status": run.status,
         "claims": {verdict: verdicts[verdict] for verdict in _CLAIM_VERDICTS} if verdicts else {},
-        "answer": textwrap.shorten(answer, 120, placeholder=" …"),
+        "answer": textwrap.shorten(answer, 120, placeholder=" … undecided" if "undecided" in answer else " …"),
         "reason": None,
     }
 

@@ -19,6 +19,7 @@ from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, ranked_by
 from clientlab.running.schedule import find_first_look
 from clientlab.statistics.ratios import Estimate, Ratio, typical_figure
+from clientlab.statistics.simultaneous import Comparisons
 from clientlab.trial.bottleneck import FULL
 from clientlab.trial.result import PlannedTrial, Trial
 
@@ -40,15 +41,16 @@ class Row(ranking.Standing):
     """An arm with its standing in its group and its figures over the rounds.
 
     `figures`: by key; those with a ratio agree with it, except for p99. `ratios`: of further figures, to the fastest
-    arm with the same `load`. `alone`: no other arm of the group has that load. `doubtful`: a caution says that its
-    place may be wrong. `stopped`: its rounds ended once their comparisons were decided, after several looks. So they
-    show rather too large a difference.
+    arm with the same `load`. `compared_by`: further figures with all arms of that load. `alone`: no other arm of the
+    group has that load. `doubtful`: a caution says that its place may be wrong. `stopped`: its rounds ended once their
+    comparisons were decided, after several looks. So they show rather too large a difference.
     """
 
     trials: Sequence[Trial]
     load: ranking.OfferedLoad
     figures: Mapping[str, float | None]
     ratios: Mapping[str, Ratio]
+    compared_by: Mapping[str, Comparisons]
     alone: bool
     doubtful: bool
     stopped: bool = False
@@ -216,18 +218,22 @@ def groups_of(run: Run) -> list[Group]:
         rows = []
         for one in standings:
             load, best = loads[one.name], medians[one.reference]
-            ratios = {
-                figure.key: ratio
+            compared_by = {
+                figure.key: found[key, one.name]
                 for figure, found in further.items()
-                if figure is not ranked_by(trials[one.name])
-                and (key, one.name) in found
-                and (ratio := found[key, one.name].ratio(one.name, one.reference))
+                if figure is not ranked_by(trials[one.name]) and (key, one.name) in found
+            }
+            ratios = {
+                name: ratio
+                for name, compared in compared_by.items()
+                if (ratio := compared.ratio(one.name, one.reference))
             }
             # A p99 is the median of its rounds, as the p50 is, which would otherwise be above it now and then.
             agreeing = {name: ratio for name, ratio in ratios.items() if name != _P99.key}
             shown = {name: value * ratio.value for name, ratio in agreeing.items() if (value := best[name])}
             rows.append(Row(
                 **vars(one), trials=trials[one.name], load=load, figures=medians[one.name] | shown, ratios=ratios,
+                compared_by=compared_by,
                 alone=len(arms_with) > 1 and arms_with[load] == 1,
                 doubtful=trials[one.name][0].planned.arm in doubtful,
                 stopped=run.decided.get(trials[one.name][0].planned.arm, 0) > find_first_look(run.experiment),

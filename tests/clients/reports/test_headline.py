@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from clientlab.reports.headline import headline, version_answers
+from clientlab.reports.headline import headline, summarize_run, version_answers
 from clientlab.reports.rows import Report
 from clientlab.results.plan import Arm, EnvironmentSpec
+from clientlab.results.store import RUN_FILE, Store
 from clientlab.workload.values import Link
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 from clients.reports.views import answers
@@ -93,14 +94,58 @@ def test_a_sentence_about_a_link_tells_routes_apart():
 @pytest.mark.parametrize(
     ("walls", "answer"),
     [
-        (OPEN, r"Undecided: b, 1\.1[01] \(0\.9\d+ to 1\.[23]\d+\).* 3 of 5 rounds.* About \d+ to \d+ .* decide\.$"),
-        (TIED, r"b is equal within 5 %\.$"),
+        (OPEN, r"; b is undecided\..* b, 1\.1[01] \(0\.9\d+ to 1\.[23]\d+\).* 3 of 5 rounds.* \d+ to \d+ .* decide\.$"),
+        (TIED, r"b is equal to a within 5 %\.$"),
         ((9.0, 9.0), r"^(?!.*times as fast).*Undecided: b, 8\.96 times as long.*An interval takes 3 rounds\.$"),
     ],
 )
 def test_an_answer_claims_no_more_than_the_intervals_show(walls, answer):
     (sentence,) = said(rounds("a", *FAST), rounds("b", *walls))
     assert re.search(answer, sentence)
+
+
+def varied(strategy: str, cpu: float, p99: float, spread: float = 0.01, **changes):
+    """Five rounds of equal speed, with 1,000 requests each, whose CPU time and p99 vary by that share."""
+    factors = [1 + spread * place for place in (-1, 0.5, 1, -0.5, 0)]
+    return [
+        a_trial(strategy, n, wall, cpu_seconds=cpu * times, latency_seconds=quantiles(p99=p99 * times), **changes)
+        for n, (wall, times) in enumerate(zip(TIED, factors, strict=True), 1)
+    ]
+
+
+LESS_CPU = "a needs 0.200 (0.200 to 0.200) times the CPU time per request of b"
+LESS_P99 = "a has 0.500 (0.500 to 0.500) times the p99 of b"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "p99", "changes", "answer"),
+    [
+        (0.5, 0.009, {}, f"{LESS_CPU}; {LESS_P99}."),
+        (0.5, 0.009, {"requests": 300}, f"{LESS_CPU}."),  # too few for a p99
+        (0.5, 0.009, {"waits_for_connection": True}, f"{LESS_CPU}."),
+        (0.103, 0.0046, {}, ""),  # a few percent do not matter
+        (0.12, 0.005, {"spread": 0.7}, ""),  # the intervals include 1
+    ],
+)
+def test_of_equally_fast_arms_the_answer_says_which_costs_less(cpu, p99, changes, answer):
+    """Only what intervals show. Latencies that hold the wait for a connection are not compared with others."""
+    few = {"requests": changes["requests"]} if "requests" in changes else {}
+    run = a_run(*varied("a", 0.1, 0.0045, **few), *varied("b", cpu, p99, **changes))
+    (sentence,) = headline(Report(run)).sentences
+    found = re.fullmatch(r". made [\d,]+ requests/s; . is equal to . within 5 %\. ?(.*)", sentence)
+    assert found[1] == answer
+
+
+def test_the_list_of_runs_says_that_an_answer_is_undecided(tmp_path):
+    """Even if the answer is too long for its line."""
+    trials = [*rounds("a", *FAST), *rounds("b" * 90, *OPEN), *rounds("slower", *(9 * wall for wall in FAST))]
+    store = Store(tmp_path)
+    run = a_run(*trials)
+    (tmp_path / run.run).mkdir()
+    (tmp_path / run.run / RUN_FILE).write_text(run.model_dump_json())
+    answer = summarize_run(store, run.run)["answer"]
+    assert answer.endswith("… undecided")
+    assert len(answer) <= 120
 
 
 def test_a_strategy_with_errors_is_not_the_answer():
