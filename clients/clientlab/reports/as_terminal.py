@@ -54,8 +54,7 @@ def _part(part: Part) -> Iterator[RenderableType]:
         case Lines():
             yield from (Text(line, "" if part.brief else "dim") for line in part.items)
         case Tables():
-            for index, table in enumerate(part.items):
-                yield from [Text()] if index else []
+            for table in part.items:
                 yield from [Text(table.title, style="bold")] if table.title else []
                 yield _Fitted(table)
         case Command():
@@ -66,7 +65,7 @@ def _part(part: Part) -> Iterator[RenderableType]:
 class _Fitted:
     """A table that fits into the console. Columns for which there is no room go into a further table.
 
-    The short form has only the most important columns, and a line that names those left out.
+    The short form has only the most important columns, the most important ones in the first table.
     """
 
     table: DataTable
@@ -75,37 +74,36 @@ class _Fitted:
         table, width = self.table, options.max_width
         keys = list(range(table.keys))
         columns = list(range(table.keys, len(table.headings)) if table.brief is None else table.brief)
-        room = width - sum(self._least_width(key, width) for key in keys)
+        room = width + 2 - sum(self._least_width(key, width) for key in keys)
         while columns:
             taken: list[int] = []
             left = room
             while columns and (not taken or left >= self._least_width(columns[0], width)):
                 left -= self._least_width(columns[0], width)
                 taken.append(columns.pop(0))
-            yield self._columns([*keys, *sorted(taken)], width)
-            if columns and table.brief is not None:
-                names = ", ".join(table.headings[column] for column in columns)
-                yield Text(f"Left out, for lack of room: {names} (--all shows them)", "dim")
-                return
+            yield Text()
+            yield self._columns([*keys, *sorted(taken)], width, left)
+        yield Text()
 
     def _least_width(self, column: int, width: int) -> int:
         """Return the letters that a column needs, with the gap behind it. Words and long names may be wrapped."""
         widest = max(cell_len(row[column]) for row in (self.table.headings, *self.table.rows))
         if column < self.table.keys:
-            return 2 + min(widest, max(16, width // 3))
+            return 2 + min(widest, max(16, width // 5))
         return 2 + (min(widest, 24 if self.table.brief is None else 12) if self.table.is_text(column) else widest)
 
-    def _columns(self, chosen: Sequence[int], width: int) -> Table:
-        shown = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    def _columns(self, chosen: Sequence[int], width: int, spare: int) -> Table:
+        """Return some columns. The first one may take the `spare` room."""
+        shown = Table(header_style="dim", box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         for column in chosen:
             is_text = self.table.is_text(column)
-            has_lists = any(", " in row[column] for row in self.table.rows)  # errors by kind, for example
+            widest = self._least_width(column, width) - 2 + (0 if column else spare)
             shown.add_column(
                 self.table.headings[column],
                 justify="left" if is_text else "right",
                 overflow="fold",
-                no_wrap=not (is_text or has_lists),
-                width=self._least_width(column, width) - 2 if column < self.table.keys else None,
+                no_wrap=not is_text,
+                max_width=widest if column < self.table.keys else None,
             )
         for index, row in enumerate(self.table.rows):
             cells = (Text(row[column], _COLOURS.get(row[column][:2], "")) for column in chosen)

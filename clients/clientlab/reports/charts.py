@@ -21,7 +21,6 @@ from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm, number_on
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, decide
-from clientlab.statistics.histogram import Distribution, decode_histogram, merge_distributions
 from clientlab.statistics.ratios import Ratio, typical_figure
 from clientlab.statistics.simultaneous import find_turning_point, sort_values
 from clientlab.workload.load import is_open
@@ -216,7 +215,7 @@ def distributions(run: Run, groups: Iterable[tables.Group]) -> Iterator[RowChart
     """Draw the latencies of the arms as areas, in a chart for each group that has latencies."""
     colours = colours_of(run)
     for group in groups:
-        found = [(row, answered) for row in group.rows if (answered := _answered(row)) is not None]
+        found = [(row, answered) for row in group.rows if (answered := row.answered) is not None]
         if not found:
             continue
         rings = [
@@ -236,13 +235,6 @@ def distributions(run: Run, groups: Iterable[tables.Group]) -> Iterator[RowChart
         notes = [f"latency (logarithmic){'' if delay is None else f', with the requested delay of {delay}'}"]
         notes += [f"{tables.WAITS} holds the wait for a free connection."] if any(row.waits for row, _ in found) else []
         yield RowChart(group.title, rows, notes, low, high, units.time, log=True, edges=edges.tolist())
-
-
-def _answered(row: tables.Row) -> Distribution | None:
-    """Return the latencies of the successful requests of all rounds, or None if they are unknown or none succeeded."""
-    histograms = [trial.figures.histogram for trial in row.trials if trial.figures.histogram is not None]
-    found = [one for one in (decode_histogram(of.encoded, of.unit_seconds) for of in histograms) if one.total]
-    return merge_distributions(found) if found else None
 
 
 def sweeps_of(run: Run) -> list[Sweep]:

@@ -43,7 +43,9 @@ LEAST_CPU = (
     "x least CPU/event is the same ratio of CPU time per event: the server decides how long a stream takes. Lag is the "
     "time from the server's write of an event until the client hands it over."
 )
-_MEDIANS = "Figures are medians of the rounds; errors are sums. A figure with a ratio is the fastest arm's times it."
+_MEDIANS = (
+    "Figures are medians of the rounds; errors are a mean share. A figure with a ratio is the fastest arm's times it."
+)
 _HIGHEST_RATE = "Each round searches the highest rate; x fastest compares its inverse. Other figures are at that rate."
 _COSTS = "Medians of the rounds; a dot is one round. CPU time and memory include child processes."
 

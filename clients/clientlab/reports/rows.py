@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
+import numpy as np
+
 from clientlab import units
 from clientlab.judging import ranking
 from clientlab.judging.cautions import REORDERING, commonest_verdict
@@ -18,6 +20,7 @@ from clientlab.reports.sections import DataTable
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, ranked_by
 from clientlab.running.schedule import find_first_look
+from clientlab.statistics.histogram import Distribution, decode_histogram, merge_distributions
 from clientlab.statistics.ratios import Estimate, Ratio, typical_figure
 from clientlab.statistics.simultaneous import Comparisons
 from clientlab.trial.bottleneck import FULL
@@ -25,7 +28,7 @@ from clientlab.trial.result import PlannedTrial, Trial
 
 WAITS = "*"  # marks latencies that include the wait for a free connection; a caution explains it
 _LARGE_BODY = 1 << 20
-_MOST_COLUMNS = 8  # the most columns of a table's short form
+_MOST_COLUMNS = 10  # the most columns of a table's short form
 _THROUGHPUT, _FIRST_RESPONSE, _TIME = BY_KEY["throughput"], BY_KEY["first_response"], BY_KEY["time_per_request"]
 _P99 = BY_KEY["p99"]
 _FURTHER = (_P99, BY_KEY["cpu"])  # figures that have ratios beside the one that ranks the arms
@@ -94,6 +97,20 @@ class Row(ranking.Standing):
         return frozenset(figure.key for figure in FIGURES if figure.is_bound(self.trials))
 
     @cached_property
+    def answered(self) -> Distribution | None:
+        """Latencies of the successful requests of all rounds; None if they are unknown or none succeeded."""
+        histograms = [trial.figures.histogram for trial in self.trials if trial.figures.histogram is not None]
+        found = [one for one in (decode_histogram(of.encoded, of.unit_seconds) for of in histograms) if one.total]
+        return merge_distributions(found) if found else None
+
+    @property
+    def answered_p99(self) -> float | None:
+        """The p99 of the successful requests of all rounds if that of all requests is a lower bound."""
+        if self.answered is None or _P99.key not in self.bounds:
+            return None
+        return float(self.answered.quantiles(np.array([0.99]))[0])
+
+    @cached_property
     def waits(self) -> bool:
         return any(trial.figures.waits_for_connection for trial in self.trials)
 
@@ -115,10 +132,8 @@ class Row(ranking.Standing):
         return special.get(self.verdict) or str(self.verdict).removesuffix("-bound").replace("-", " ")
 
     def text(self, figure: Figure) -> str:
-        """Return the figure as reports show it: the highest rate with its interval, errors by kind."""
+        """Return the figure as reports show it: the highest rate with its interval."""
         value = self.figures[figure.key]
-        if figure.key == "errors" and self.errors:
-            return ", ".join(f"{count:,} {kind}" for kind, count in self.errors.items())
         if figure is HIGHEST_RATE and value is not None and (rate := typical_rate(self.trials)) is not None:
             return units.ratio_of(rate.with_value(value))
         holds_waits = figure.bounded is not None and not figure.before_send and value is not None
@@ -305,17 +320,18 @@ def figure_table(group: Group) -> DataTable:
     elif group.open_load:
         deciding = ["p99", "achieved_rate", *(["dropped"] if any(row.figures["dropped"] for row in rows) else [])]
     deciding += ["first_byte_p50", "first_byte_p99"]
-    short = ["ratio", *deciding, *(["c"] if group.mixed else []), "bottleneck"]
+    short = ["ratio", deciding[0], *(["c"] if group.mixed else [])]
     short += ["errors"] if any(row.errors for row in rows) else []
-    short += ["baseline", "cpu"] if group.cold else ["p99", "baseline", "received", "cpu", "p50"]
-    short = list(dict.fromkeys(short))
+    short += deciding[1:]
+    short += ["baseline", "cpu"] if group.cold else ["p99", "cpu", "p50", "answered", "baseline", "received"]
+    brief = [places[key] for key in dict.fromkeys(short) if key in places][: _MOST_COLUMNS - 2]
     return DataTable(
         ("strategy" if all(row.name == row.planned.strategy for row in rows) else "arm", *heads),
         [(f"{row.name} !" if row.doubtful else row.name, *line) for row, *line in zip(rows, *cells, strict=True)],
         group.title if group.mixed else f"{group.title} · c={rows[0].planned.concurrency}",
         texts=[places[key] for key in ("bottleneck", "shares") if key in places],
         best=[index for index, row in enumerate(rows) if row.first],
-        brief=[places[key] for key in short if key in places][: _MOST_COLUMNS - 1],
+        brief=[*brief, places["bottleneck"]],
     )
 
 
@@ -328,6 +344,8 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
     for figure in FIGURES:
         if figure.column is not None and group.shows(figure):
             yield figure.key, figure.column.heading, [row.text(figure) for row in rows]
+            if figure is _P99 and any(row.answered_p99 for row in rows):
+                yield "answered", "p99 without errors", [units.time(row.answered_p99) for row in rows]
             if figure in _FURTHER and figure is not ranks_by and len(rows) > 1:
                 known = [None if row.alone else row.ratios.get(figure.key) for row in rows]
                 ratios = ["1" if row.first else units.ratio_of(one) for row, one in zip(rows, known, strict=True)]

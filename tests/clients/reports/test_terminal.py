@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+import numpy as np
 import pytest
 
 from clientlab.judging import cautions
@@ -12,7 +13,8 @@ from clientlab.reports import as_markdown
 from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.document import Caution
 from clientlab.results.plan import Arm
-from clientlab.trial.result import Disturbance
+from clientlab.statistics.histogram import make_histogram
+from clientlab.trial.result import Disturbance, Histogram
 from clients.documents import a_bundled_run, a_run, a_trial, quantiles, with_changes
 from clients.reports.views import columns, shown
 
@@ -44,31 +46,48 @@ def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
     text = shown(RUN, width)
     assert {name: " ".join(words) for name, words in cells(text).items()} == {
         "urllib3": "32 1.00 s 1,000 1 2.00 ms 9.00 ms 1 0 1 500 µs 1 32.0 MiB client client 90 %",
-        "pycurl": "32 2.00 s 499 2.00 (1.50 to 2.68) 12.3 ms 500 ms 55.6 (55.6 to 55.6) 6 reset 1,234 251 µs "
+        "pycurl": "32 2.00 s 499 2.00 (1.50 to 2.68) 12.3 ms 500 ms 55.6 (55.6 to 55.6) 0.200 % 1,234 251 µs "
         "0.501 (0.501 to 0.501) 64.0 MiB upstream client 90 %",
     }
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
 
 
-@pytest.mark.parametrize("width", [80, 150])
-def test_a_short_table_keeps_the_bottleneck_and_names_the_columns_that_it_leaves_out(width):
-    text = shown(RUN, width, whole=False)
-    [table] = (figure_table(group) for group in groups_of(RUN))
+@pytest.mark.parametrize(("width", "beside"), [(80, False), (150, True)])
+def test_a_short_table_has_the_figures_side_by_side_in_80_columns(width, beside):
+    """Although requests failed, and names are long. Only the bottleneck may follow in a second table."""
+    long = [
+        with_changes(trial, arm="a-very-long-name@threads", strategy="a-very-long-name@threads")
+        for trial in RUN.trials[:3]
+    ]
+    text = shown(a_run(*long, *RUN.trials[3:]), width, whole=False)
     head = next(line for line in text.splitlines() if "x fastest" in line)
-    note = next((line for line in text.splitlines() if line.startswith("Left out")), "")
-    headings = [table.headings[place] for place in table.brief]
-    assert [heading for heading in headings if heading not in head and heading not in note] == []
-    assert "bottleneck" in head
-    assert ("p50" in note) == (width == 80)
+    for heading in ("req/s", "errors", "p50", "p99", "CPU/req"):
+        assert heading in head
+    assert ("bottleneck" in head) == beside
+    assert "bottleneck" in text
+    assert max(map(len, text.splitlines())) <= width
+    kinds = next(line.split() for line in text.partition("Errors by kind")[2].splitlines() if "reset" in line)
+    assert kinds[-4:] == ["reset", "6", "0.200", "%"]
 
 
-def test_medians_of_the_rounds_are_shown_and_errors_are_summed():
+def test_the_p99_of_the_successful_requests_stands_beside_a_bound():
+    """Of a thousand different times, 990 are at most the 990th."""
+    times = np.arange(1, 1001) / 1e4
+    histogram = Histogram(encoded=make_histogram(times).encode().decode())
+    bounded = {"latency_seconds": quantiles(p99=0.5, at_least=["p99"]), "errors": {"timeout": 100}}
+    trials = [a_trial("pycurl", n, 2.0, requests=1100, histogram=histogram, **bounded) for n in (1, 2, 3)]
+    found = columns(a_run(*trials, *(a_trial("urllib3", n) for n in (1, 2, 3))))
+    assert (found["p99"], found["p99 without errors"]) == (["9.00 ms", "≥ 500 ms"], ["–", "99.0 ms"])
+    assert "p99 without errors" not in columns(a_run(a_trial()))
+
+
+def test_medians_of_the_rounds_are_shown_and_errors_as_a_share():
     trials = [a_trial("pycurl", number, wall) for number, wall in enumerate((1.0, 1.0, 50.0), start=1)]
     trials[0] = with_changes(trials[0], errors={"reset": 1, "connect": 2}, requests=1003)
     trials[1] = with_changes(trials[1], errors={"reset": 4}, requests=1004)
     found = columns(a_run(*trials))
-    assert (found["wall"], found["req/s"], found["errors"]) == (["1.00 s"], ["1,000"], ["5 reset, 2 connect"])
+    assert (found["wall"], found["req/s"], found["errors"]) == (["1.00 s"], ["1,000"], ["0.233 %"])
 
 
 def test_a_baseline_has_a_column_of_ratios_to_it():
@@ -88,7 +107,7 @@ def test_names_are_shown_as_they_are():
     run = a_run(a_trial(f"s{word}", workload=word, upstream=word), question=f"Is {word} fast?")
     run = run.model_copy(update={"cautions": [Caution(kind="x", text=f"see {word}", advice=f"try {word}")]})
     text = shown(run)
-    for words in (f"Is {word} fast?", f"{word} · {word} upstream", f"! see {word} - try {word}", f" s{word} "):
+    for words in (f"Is {word} fast?", f"{word} · {word} upstream", f"! see {word} - try {word}", f"\ns{word} "):
         assert words in text
 
 
