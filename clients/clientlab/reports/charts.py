@@ -21,6 +21,7 @@ from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm, number_on
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, decide
+from clientlab.statistics.histogram import SLICES, Floats
 from clientlab.statistics.ratios import Ratio, typical_figure
 from clientlab.statistics.simultaneous import find_turning_point, sort_values
 from clientlab.workload.load import is_open
@@ -47,6 +48,10 @@ LATENCY_NOTE = (
     "its row. Rings and numbers are p50 · p99 · p99.9 of all requests, medians of the rounds. A failed request ranks "
     'after every successful one: "≥" marks a lower bound, which has no ring.'
 )
+COURSE_NOTE = (
+    "The measured time of each arm, its rounds one after the other. An area is filled to the largest value of its row; "
+    "the text has the least and the largest. A p99 is the longest of those in its part of the time."
+)
 _UNLIKE = "Compare arms of equal c: where arms wait for the server, one with twice the c takes half the time."
 _LOGARITHMIC = "The axis is logarithmic, so dots replace the bars. The text beside them is the typical value."
 _SWEEP_NOTE = "The line joins the medians of the rounds. A dot is one round. The band is the 95 % confidence interval."
@@ -60,6 +65,9 @@ ChartMaker = Callable[[Run, Sequence[tables.Group]], Iterator[RowChart]]
 _FAR_APART = 20.0  # from this ratio of the largest to the least value on, dots on a logarithmic axis replace the bars
 _QUANTILES = [BY_KEY[key] for key in ("p50", "p99", "p999")]
 _BINS = 90
+_MOST_PARTS, _FEWEST_PARTS = 120, 24  # into which a chart divides the measured time
+_REQUESTS_OF_PART = 20  # at least, on average, unless there are too few parts
+_COURSES = {"Requests per second": units.rate, "Errors": units.share, "p99": units.time}
 _FEWEST_POINTS = 3
 _EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth"})
 """Axes along which the load grows or the link gets slower: a knee along them means nothing."""
@@ -235,6 +243,51 @@ def distributions(run: Run, groups: Iterable[tables.Group]) -> Iterator[RowChart
         notes = [f"latency (logarithmic){'' if delay is None else f', with the requested delay of {delay}'}"]
         notes += [f"{tables.WAITS} holds the wait for a free connection."] if any(row.waits for row, _ in found) else []
         yield RowChart(group.title, rows, notes, low, high, units.time, log=True, edges=edges.tolist())
+
+
+def courses(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
+    """Draw requests per second, errors and p99 of each arm over its measured time, in charts for each group."""
+    colours = colours_of(run)
+    for group in groups:
+        timed = [row for row in group.rows if any(trial.figures.over_time for trial in row.trials)]
+        if not timed:
+            continue
+        length = max(len(row.trials) for row in timed) * SLICES
+        fewest = min(sum(trial.figures.requests for trial in row.trials) for row in timed)
+        count = min(length, _MOST_PARTS, max(_FEWEST_PARTS, fewest // _REQUESTS_OF_PART))
+        walls = [trial.figures.wall_seconds or 0.0 for row in timed for trial in row.trials]
+        tick: Callable[[float], str] = units.time
+        end = max(walls) * length / SLICES
+        if max(walls) > 1.1 * min(walls):  # a number of requests takes another time in each arm
+            tick, end = "{:g} rounds".format, length / SLICES
+        edges = np.linspace(0.0, end, count + 1).tolist()
+        found = zip(*(_course_of(row, count, length) for row in timed), strict=True)
+        for title, text, course in zip(_COURSES, _COURSES.values(), found, strict=True):
+            rows = []
+            for row, values in zip(timed, course, strict=True):
+                least, most = np.nanmin(values, initial=math.inf), np.nanmax(values, initial=0.0)
+                if most:
+                    heights = (np.nan_to_num(values) / most).tolist()
+                    ends, colour = f"{text(least)} to {text(most)}", colours[row.planned.strategy]
+                    rows.append(ChartRow(group.name_of(row), ends, colour, heights=heights))
+            if rows:
+                yield RowChart(f"{title} · {group.title}", rows, [title], 0.0, end, tick, edges=edges)
+
+
+def _course_of(row: tables.Row, count: int, length: int) -> tuple[Floats, Floats, Floats]:
+    """Return the rate, the share of errors and the p99 of an arm in `count` parts of its time; NaN if unknown.
+
+    `length`: the slices of an arm with all rounds.
+    """
+    slices = [one for trial in row.trials for one in trial.figures.over_time]
+    seconds = [(trial.figures.wall_seconds or 0.0) / SLICES for trial in row.trials for _ in trial.figures.over_time]
+    places = np.arange(len(slices)) * count // length
+    known = np.array([(one.requests, one.errors, one.p99) for one in slices], np.float64)
+    ended, failed, spent = (np.bincount(places, part, count) for part in (known[:, 0], known[:, 1], seconds))
+    p99s = np.full(count, np.nan)
+    np.fmax.at(p99s, places, known[:, 2])
+    with np.errstate(invalid="ignore"):
+        return (ended - failed) / spent, failed / ended, p99s
 
 
 def sweeps_of(run: Run) -> list[Sweep]:

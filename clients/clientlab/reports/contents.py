@@ -15,7 +15,19 @@ from clientlab import units
 from clientlab.reports import charts
 from clientlab.reports.headline import headline, load_lines, reasons_for_doubt
 from clientlab.reports.rows import Report, figure_table
-from clientlab.reports.sections import Alerts, Charts, Command, DataTable, Facts, Lines, Part, Section, Tables, Verdicts
+from clientlab.reports.sections import (
+    Alerts,
+    Charts,
+    Command,
+    DataTable,
+    Facts,
+    Lines,
+    Part,
+    RowChart,
+    Section,
+    Tables,
+    Verdicts,
+)
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import ranked_by
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE
@@ -89,7 +101,7 @@ def claim_doubts(claim: ClaimResult) -> str:
 
 
 def _with_charts(
-    section: Section, make: charts.ChartMaker, note: str, *, small: bool = False
+    section: Section, make: charts.ChartMaker, note: str, *, small: bool = False, sparklines: bool = False
 ) -> Callable[[Report], Section]:
     """Return a function that adds the charts of the first groups to the section."""
 
@@ -97,7 +109,8 @@ def _with_charts(
         shown, count = report.groups[:_MOST_GROUPS], len(report.groups)
         more = [f"The charts show the first {len(shown)} of {count} groups. The tables show all."]
         notes = [note, *(more if len(shown) < count else [])]
-        return replace(section, parts=[Charts(lambda: make(report.run, shown), notes=notes, small=small)])
+        drawn = Charts(lambda: make(report.run, shown), notes=notes, small=small, sparklines=sparklines)
+        return replace(section, parts=[drawn])
 
     return add_charts
 
@@ -277,6 +290,7 @@ SECTIONS: list[Callable[[Report], Section]] = [
     failures,
     cautions,
     _with_charts(Section("latency", "Latency"), charts.distributions, charts.LATENCY_NOTE),
+    _with_charts(Section("course", "Over time"), charts.courses, charts.COURSE_NOTE, sparklines=True),
     _with_charts(Section("resources", "CPU, memory, connections"), charts.costs, _COSTS, small=True),
     surroundings,
     reproduction,
@@ -297,6 +311,8 @@ def text_sections(report: Report, *, whole: bool) -> list[Section]:
 
 def _as_text(part: Part, *, whole: bool) -> Part:
     match part:
+        case Charts(sparklines=True):
+            return Tables([_sparklines(chart) for chart in part.items if isinstance(chart, RowChart)] if whole else [])
         case Charts():
             return Lines([])
         case Facts(brief=lines):
@@ -308,6 +324,11 @@ def _as_text(part: Part, *, whole: bool) -> Part:
     if isinstance(part, Lines) and not (whole or part.brief):
         return Lines([])
     return Tables([replace(table, brief=None) for table in part.items]) if isinstance(part, Tables) and whole else part
+
+
+def _sparklines(chart: RowChart) -> DataTable:
+    rows = [(row.name, row.sparkline, row.text) for row in chart.rows]
+    return DataTable(("arm", "over time", "least to most"), rows, chart.title)
 
 
 def _with_content(sections: Iterable[Section]) -> list[Section]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from clientlab import units
 from clientlab.results.document import ClaimResult
 from clientlab.statistics.ratios import Ratio
@@ -65,6 +67,12 @@ class ChartRow:
     rings: Sequence[float] = ()
     heights: Sequence[float] = ()
     first: bool = False
+
+    @property
+    def sparkline(self) -> str:
+        """The heights as at most 32 blocks of eight sizes."""
+        parts = np.array_split(self.heights, min(32, len(self.heights)))
+        return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * part.mean()))] for part in parts)
 
 
 @dataclass(frozen=True)
@@ -173,11 +181,15 @@ class Command:
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts, made when a format draws them. `notes`: how to read them. `small`: side by side if there is room."""
+    """Charts, made when a format draws them. `notes`: how to read them. `small`: side by side if there is room.
+
+    `sparklines`: text formats show the areas of row charts as lines of blocks.
+    """
 
     make: Callable[[], Iterable[RowChart | Sweep]]
     notes: Sequence[str] = ()
     small: bool = False
+    sparklines: bool = False
 
     @cached_property
     def items(self) -> Sequence[RowChart | Sweep]:

@@ -15,7 +15,7 @@ from clients.reports.views import Page
 from optional_programs import leave_out
 
 SECTIONS = [
-    "answer", "claims", "compared", "times", "sweep", "table", "errors", "cautions", "latency", "resources",
+    "answer", "claims", "compared", "times", "sweep", "table", "errors", "cautions", "latency", "course", "resources",
     "surroundings", "again",
 ]  # fmt: skip
 

@@ -16,8 +16,8 @@ from clientlab.trial.result import PathFigures
 from clients.documents import a_bundled_run, a_run, a_trial
 from clients.reports.views import Page, shown
 
-BRIEF = {"surroundings", "claims", "cautions"}
-"""Sections of which a page shows more than formats of text: all that is known of the machine, and a card per claim."""
+BRIEF = {"surroundings", "claims", "cautions", "course"}
+"""Sections of which a page shows more than formats of text: all that is known of the machine, cards, and charts."""
 
 
 def spaced(text: str) -> str:
