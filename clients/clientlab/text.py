@@ -51,6 +51,12 @@ def mask_text(text: str) -> str:
     return _HEADER_LINE.sub(rf"\1{MASK}", _HEADER.sub(rf"\1\2{MASK}", text))
 
 
+def shorten(text: str, most: int = 80) -> str:
+    """Return the text without its middle if it has more than so many characters."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+
+
 def suggest_nearest(name: str, names: Iterable[str]) -> str:
     """Return the end of an error message, ``; nearest: rounds``, with up to three similar names; or an empty text."""
     import difflib  # noqa: PLC0415 - measured processes import this module, and suggest nothing

@@ -177,7 +177,7 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
     if "find_max" in request.settings:
         question = "How many requests per second does each of these strategies hold here?"
     elif versions:
-        question = "Is `{1}` slower than `{0}`?".format(*versions)
+        question = "Is {1} slower than {0}?".format(*versions)
     elif request.workload.get("stream"):
         question = "Which of these strategies takes the least CPU time per event?"
     elif request.workload.get("cold"):

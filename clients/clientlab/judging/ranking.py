@@ -348,9 +348,11 @@ def _compared_together(compared: Mapping[ArmKey, Comparisons], pair: ArmPair) ->
 
 
 def arm_key(arm: Arm) -> ArmKey:
-    """Return the arm's group and its name there."""
+    """Return the arm's group and its name there, without that of the group in ``GROUP STRATEGY``."""
     link = None if arm.link is None else str(arm.link)
-    return GroupKey(arm.group or arm.workload, arm.upstream, arm.route, link), arm.label or arm.strategy
+    group = GroupKey(arm.group or arm.workload, arm.upstream, arm.route, link)
+    name = arm.label or arm.strategy
+    return group, arm.strategy if name == f"{group.workload} {arm.strategy}" else name
 
 
 def baseline_of(run: Run) -> ArmKey | None:

@@ -18,6 +18,7 @@ from clientlab.reports.comparison import change_cells, is_known
 from clientlab.reports.contents import claim_doubts, reason_of
 from clientlab.reports.headline import threshold_sentence
 from clientlab.results.document import Run, failed_for_good
+from clientlab.results.figures import COMPARED
 
 _OUTCOMES = {
     "supported": None, "contradicted": "failure", "inconclusive": "skipped",
@@ -54,7 +55,8 @@ def render_comparison(comparison: Comparison, judged: Sequence[ThresholdResult])
         for arm in filter(one.changes.__contains__, comparison.compared_arms()):
             for key, change in one.changes[arm].items():
                 outcome = "skipped" if change.verdict == "undecided" else None
-                text = f"{change.word} {change_cells(change)[2]}"
+                after, _, estimate = change_cells(change)
+                text = f"{change.figure.text(change.before)} -> {after}: {change.word} {estimate}"
                 changes += [_Case(f"{arm}: {key}", outcome, text)] if is_known(change) else []
         thresholds = _thresholds(each for each in judged if each.run == one.run.run)
         suites += [_suite(f"{name}.changes", changes, one.run), _suite(f"{name}.thresholds", thresholds, one.run)]
@@ -66,7 +68,8 @@ def _arms(run: Run) -> Iterator[_Case]:
     for arm in run.experiment.arms:
         trials, planned = run.trials_of(arm.name), run.rounds
         rounds = len({trial.planned.round for trial in trials})
-        outcome, text = None, ""
+        known = [figure for figure in COMPARED if figure.values(trials)]
+        outcome, text = None, ", ".join(f"{figure.key} {figure.text(figure.over_rounds(trials))}" for figure in known)
         if failed := failed_for_good(run, arm.name):
             outcome, text = "error", f"{len(failed)} of {rounds} trials failed; the first: {reason_of(failed[0])}"
         elif rounds < planned:
@@ -82,14 +85,13 @@ def _claims(run: Run) -> Iterator[_Case]:
     for claim in run.claims:
         outcome = _OUTCOMES[claim.verdict]
         settles = f"; {claim.settles or 'inconclusive'}" if outcome == "skipped" else ""
-        text = f"{claim.measured}{claim_doubts(claim)}{settles}" if outcome else ""
-        yield _Case(f"{claim.name}: {claim.text}", outcome, text)
+        yield _Case(f"{claim.name}: {claim.text}", outcome, f"{claim.measured}{claim_doubts(claim)}{settles}")
 
 
 def _thresholds(judged: Iterable[ThresholdResult]) -> Iterator[_Case]:
     for one in judged:
         outcome = _OUTCOMES[one.outcome]
-        yield _Case(f"{one.threshold.text} ({one.arm})", outcome, threshold_sentence(one) if outcome else "")
+        yield _Case(f"{one.threshold.text} ({one.arm})", outcome, threshold_sentence(one))
 
 
 def _suite(name: str, found: Iterable[_Case], run: Run) -> ET.Element:

@@ -74,10 +74,10 @@ _EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth"})
 
 
 def colours_of(run: Run) -> dict[str, str]:
-    """Map strategies to colours. Settings do not change a colour: ``NAME?pool=8`` has that of ``NAME``."""
-    strategies = [arm.strategy for arm in run.experiment.arms] + [trial.planned.strategy for trial in run.trials]
-    names = list(dict.fromkeys(strategy.partition("?")[0] for strategy in strategies))
-    return {name: HUES[names.index(name.partition("?")[0]) % len(HUES)] for name in strategies}
+    """Map arms to colours: one for each strategy without its settings, in each environment and on each server."""
+    kinds = {arm.name: (arm.strategy.partition("?")[0], arm.environment, arm.server) for arm in run.experiment.arms}
+    different = list(dict.fromkeys(kinds.values()))
+    return {name: HUES[different.index(kind) % len(HUES)] for name, kind in kinds.items()}
 
 
 def log_limits(values: Iterable[float], ends: Iterable[float] = ()) -> tuple[float, float]:
@@ -110,7 +110,7 @@ def comparisons(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
     for part in PARTS:
         pairs = contrasts_by(part, run)
         rows = [
-            _ratio_row(f"{one.arm.name} over {one.base.name}", colours[one.arm.strategy], one.time, one.figure)
+            _ratio_row(f"{one.arm.name} over {one.base.name}", colours[one.arm.name], one.time, one.figure)
             for one in pairs
             if one.time is not None and not one.arm.axes
         ]
@@ -128,7 +128,7 @@ def comparisons(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
                 continue
             place = f" · {group.place_of(load[0])}" if group.mixed else ""
             ratios = [(row, None if row.fastest else row.ratio) for row in ranked]
-            rows = [_ratio_row(row.name, colours[row.planned.strategy], ratio, group.ranks_by) for row, ratio in ratios]
+            rows = [_ratio_row(row.name, colours[row.planned.arm], ratio, group.ranks_by) for row, ratio in ratios]
             yield _forest_plot(f"{group.title}{place}", rows, what)
 
 
@@ -162,11 +162,14 @@ def _forest_plot(title: str, rows: Sequence[ChartRow], axis: str) -> RowChart:
 
 
 def times(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
-    """Draw the time of each arm, in a chart for each group. Groups that lie on the curves of sweeps have none."""
+    """Draw the time of each arm, in a chart for each group.
+
+    Groups that lie on the curves of sweeps have none, nor have searches for the highest rate.
+    """
     on_curves = {point.arm for sweep in sweeps_of(run) for curve in sweep.curves for point in curve.points}
     colours = colours_of(run)
     for group in groups:
-        if all(row.planned.arm in on_curves for row in group.rows):
+        if group.searched or all(row.planned.arm in on_curves for row in group.rows):
             continue
         factor, label = _charted_seconds(group.requests, group.ranks_by)
         rows = []
@@ -176,7 +179,7 @@ def times(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
             ends = found.with_value(row.level).interval if found else None
             rows.append(ChartRow(
                 group.name_of(row), units.time(row.level * factor) + (" ⚠ errors" if row.errors else ""),
-                colours[row.planned.strategy], row.level * factor, ends and (ends[0] * factor, ends[1] * factor),
+                colours[row.planned.arm], row.level * factor, ends and (ends[0] * factor, ends[1] * factor),
                 [seconds * factor for seconds in rounds], first=row.first,
             ))  # fmt: skip
         load = "" if group.mixed else f", c={group.rows[0].planned.concurrency}"
@@ -194,7 +197,7 @@ def costs(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
         for row in group.rows if group.shows(figure) else ():
             if (typical := row.figures[figure.key]) is not None:
                 name, rounds = group.name_of(row), [value / size for value in figure.values(row.trials)]
-                bar, colour = typical / size, colours[row.planned.strategy]
+                bar, colour = typical / size, colours[row.planned.arm]
                 rows.append(ChartRow(name, row.text(figure), colour, bar, dots=rounds, first=row.first))
         if rows:
             title = figure.title if len(groups) == 1 else f"{figure.title} · {group.title}"
@@ -237,7 +240,7 @@ def distributions(run: Run, groups: Iterable[tables.Group]) -> Iterator[RowChart
         for (row, answered), marks in zip(found, rings, strict=True):
             shares = answered.shares(edges)
             name, text = group.name_of(row), " · ".join(row.text(figure) for figure in _QUANTILES)
-            heights, colour = (shares / shares.max()).tolist(), colours[row.planned.strategy]
+            heights, colour = (shares / shares.max()).tolist(), colours[row.planned.arm]
             rows.append(ChartRow(name, text, colour, rings=marks, heights=heights, first=row.first))
         delay = run.experiment.workloads[group.rows[0].planned.workload].delay
         notes = [f"latency (logarithmic){'' if delay is None else f', with the requested delay of {delay}'}"]
@@ -268,7 +271,7 @@ def courses(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
                 least, most = np.nanmin(values, initial=math.inf), np.nanmax(values, initial=0.0)
                 if most:
                     heights = (np.nan_to_num(values) / most).tolist()
-                    ends, colour = f"{text(least)} to {text(most)}", colours[row.planned.strategy]
+                    ends, colour = f"{text(least)} to {text(most)}", colours[row.planned.arm]
                     rows.append(ChartRow(group.name_of(row), ends, colour, heights=heights))
             if rows:
                 yield RowChart(f"{title} · {group.title}", rows, [title], 0.0, end, tick, edges=edges)
@@ -335,7 +338,7 @@ def _sweep(run: Run, axis: str, title: str, arms_by_name: dict[str, list[Arm]]) 
             turn = None if axis in _EASIEST_AT_AN_END else find_turning_point([point.rounds for point in points])
             label = f"{name}: {knee_text([point.value for point in points], turn.between)}" if turn else name
             knee = points[turn.knee] if turn and turn.between == (turn.knee, turn.knee) else None
-            curves.append(Curve(label, colours[arms[0].strategy], points, turn, knee))
+            curves.append(Curve(label, colours[arms[0].name], points, turn, knee))
     ticks = {place: value if isinstance(value, str) else units.digits(value) for value, place in places.items()}
     notes = [_SWEEP_NOTE, *([_KNEE_NOTE] if any(curve.turn for curve in curves) else [])]
     return Sweep(title, axis, seconds, dict(sorted(ticks.items())), numeric, curves, notes)

@@ -16,7 +16,7 @@ from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.contents import SIGNS
 from clientlab.reports.headline import threshold_lines
 from clientlab.reports.sections import DataTable, Lines, Part, Section, Tables
-from clientlab.results.document import Run
+from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figures import BY_KEY
 from clientlab.statistics.decisions import EQUAL_SHARE
 from clientlab.statistics.ratios import FEWEST_ROUNDS
@@ -63,7 +63,7 @@ def notices(comparison: Comparison) -> Iterator[Lines]:
 def _incomplete(run: Run) -> Iterator[str]:
     """Yield what the figures of a run leave out."""
     trials = len(run.trials)
-    if failed := sum(trial.status != "done" for trial in run.trials):
+    if failed := len(failed_for_good(run)):
         yield f"{failed} of {trials} trials failed: only their errors count"
     if faulty := sum(trial.status == "done" and bool(trial.figures.errors) for trial in run.trials):
         yield (

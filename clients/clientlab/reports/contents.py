@@ -28,9 +28,10 @@ from clientlab.reports.sections import (
     Tables,
     Verdicts,
 )
-from clientlab.results.document import ClaimResult, Run
+from clientlab.results.document import ClaimResult, Run, failed_for_good
 from clientlab.results.figures import ranked_by
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE
+from clientlab.text import shorten
 from clientlab.trial.result import MOST_PATHS, PathFigures, Trial
 
 SIGNS = {
@@ -168,7 +169,7 @@ def paths(report: Report) -> Section:
                 known = ([one.p50 for one in rounds], [one.p99 for one in rounds])
                 times = ([value for value in values if value is not None] for values in known)
                 shown = (units.time(median(values) if values else None) for values in times)
-                rows.append((path, arm, *(f"{count:,}" for count in counts), *shown))
+                rows.append((shorten(path), arm, *(f"{count:,}" for count in counts), *shown))
         title = workload if len(run.experiment.workloads) > 1 else ""
         if rows:
             tables.append(DataTable(heads, rows, title, keys=2))
@@ -177,11 +178,12 @@ def paths(report: Report) -> Section:
 
 
 def failures(report: Report) -> Section:
-    """Return errors by kind, and the failed trials with their reasons.
+    """Return errors by kind, and the failed trials with their reasons, unless they were measured again.
 
     A trial that ended early is partial: the requests that had finished are shown, and count nowhere else.
     """
     run = report.run
+    lost = {trial.planned.order for trial in failed_for_good(run)}
     errors, requests = Counter[tuple[str, str]](), Counter[str]()
     examples: dict[tuple[str, str], str] = {}
     failed = []
@@ -192,7 +194,7 @@ def failures(report: Report) -> Section:
             for kind, count in of.errors.items():
                 errors[name, kind] += count
                 examples.setdefault((name, kind), of.error_examples.get(kind, ""))
-        if trial.status != "done":
+        if trial.planned.order in lost:
             planned = run.experiment.workloads[trial.planned.workload].requests
             finished = f"{of.requests:,}{'' if planned is None else f' of {planned:,}'}"
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in of.errors.items()) or "0"

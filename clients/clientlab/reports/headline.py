@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from rich.table import Table
@@ -21,14 +22,14 @@ from clientlab.judging.judgement import read_judged
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.rows import Group, Report, Row, groups_of
 from clientlab.reports.sections import Lines, Part, Section
-from clientlab.results.document import ClaimResult, Run
+from clientlab.results.document import ClaimResult, Run, failed_for_good
 from clientlab.results.figures import BY_KEY, HIGHEST_RATE, cost_of
 from clientlab.results.plan import Plan
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.results.surroundings import is_free_threaded
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, NOT_WORTH, decide
 from clientlab.statistics.ratios import FEWEST_ROUNDS, Estimate
-from clientlab.text import mask_text
+from clientlab.text import mask_text, shorten
 from clientlab.trial.result import format_time
 
 _P99, _FIRST_RESPONSE, _CPU_PER_EVENT = BY_KEY["p99"], BY_KEY["first_response"], BY_KEY["cpu_per_event"]
@@ -63,7 +64,7 @@ def headline(report: Report) -> Section:
         f"run {run.run}",
         run.status,
         format_time(run.created),
-        f"{done} of {len(run.trials)} trials done{f', {probes} trials of searches' if probes else ''}",
+        f"{done} of {done + len(failed_for_good(run))} trials done{f', {probes} trials of searches' if probes else ''}",
         f"{sum(trial.figures.requests for trial in run.trials):,} requests",
         f"{run.surroundings.cpu_model}, {run.surroundings.cpu_usable:g} cores",
         run.surroundings.python,
@@ -72,12 +73,13 @@ def headline(report: Report) -> Section:
     doubts = [title for title in reasons_for_doubt(run) if title not in {PHRASES[kind] for kind in MINOR}]
     parts: list[Part] = [
         Lines(details, brief=not run.claims),
-        Lines([f"Cautions: {', '.join(doubts)}."] if doubts else [], alert=True),
+        Lines([*([f"Cautions: {', '.join(doubts)}."] if doubts else []), *alike_environments(run)], alert=True),
         Lines(threshold_lines(report.judged), "Limits that did not hold" if failed else "Limits", alert=failed),
         Lines([*(loads if len(loads) == 1 else []), *environment_lines(run), " · ".join(facts)]),
     ]
     shown = sentences[:_MOST_HIGHLIGHTED]
-    return Section("answer", run.experiment.question, parts, label="Answer", sentences=shown, brief=True)
+    question = run.experiment.question.replace("`", "")
+    return Section("answer", question, parts, label="Answer", sentences=shown, brief=True)
 
 
 def environment_lines(run: Run) -> list[str]:
@@ -99,6 +101,16 @@ def environment_lines(run: Run) -> list[str]:
         parts += [f"{package} {one.packages.get(package, units.UNKNOWN)}" for package in differing[:_MOST_PACKAGES]]
         lines.append(f"{name}: {', '.join([*parts, *more])}")
     return lines
+
+
+def alike_environments(run: Run) -> list[str]:
+    """Return a sentence for each two environments in which nothing differs but their folders."""
+    pairs = combinations((run.surroundings.environments or {}).items(), 2)
+    return [
+        f"{name} and {other} hold the same Python and the same packages: check what you meant to compare."
+        for (name, one), (other, two) in pairs
+        if one.model_copy(update={"folder": two.folder}) == two
+    ]
 
 
 def reasons_for_doubt(run: Run) -> dict[str, list[tuple[str, str]]]:
@@ -126,7 +138,7 @@ def load_lines(plan: Plan) -> list[str]:
     """Return what the trials of each workload send."""
     lines = []
     for name, one in plan.workloads.items():
-        parts = ["recorded requests" if one.replay else mask_text(f"{one.method} {one.path}")]
+        parts = ["recorded requests" if one.replay else mask_text(f"{one.method} {shorten(one.path)}")]
         parts += ["at their recorded times"] if one.replay_times else []
         parts += [] if one.delay is None else [f"delay {one.delay}"]
         parts += [] if one.stream is None else [f"streams ({'&'.join(filter(None, (one.stream, one.stream_options)))})"]
@@ -408,7 +420,7 @@ def summarize_run(store: Store, name: str) -> dict[str, Any]:
         "when": run.created,
         "machine": f"{run.surroundings.host}, {run.surroundings.cpu_model}",
         "trials": run.measured,
-        "failed": sum(trial.status != "done" for trial in run.trials),
+        "failed": len(failed_for_good(run)),
         "status": run.status,
         "claims": {verdict: verdicts[verdict] for verdict in _CLAIM_VERDICTS} if verdicts else {},
         "answer": textwrap.shorten(answer, 120, placeholder=" … undecided" if "undecided" in answer else " …"),

@@ -78,8 +78,8 @@ class Row(ranking.Standing):
 
     @property
     def first(self) -> bool:
-        """Whether it is the fastest of several arms, or the only arm of its group."""
-        return self.fastest and not self.alone
+        """Whether it is the fastest of several arms, or the only arm of its group. No request failed."""
+        return self.fastest and not self.alone and not self.errors
 
     @property
     def shortfall(self) -> str | None:
@@ -347,8 +347,12 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
             if figure is _P99 and any(row.answered_p99 for row in rows):
                 yield "answered", "p99 without errors", [units.time(row.answered_p99) for row in rows]
             if figure in _FURTHER and figure is not ranks_by and len(rows) > 1:
+                best = _best_cells(rows)
                 known = [None if row.alone else row.ratios.get(figure.key) for row in rows]
-                ratios = ["1" if row.first else units.ratio_of(one) for row, one in zip(rows, known, strict=True)]
+                ratios = [
+                    best.get(row.name, units.ratio_of(one))
+                    for row, one in zip(rows, known, strict=True)
+                ]
                 yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", ratios
         if figure is ranks:
             yield from _ratio_columns(group)
@@ -357,11 +361,16 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
         yield "shares", "shares", [bottleneck_shares(row.verdict, row.shares) for row in rows]
 
 
+def _best_cells(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the cells of the arms that others are compared with."""
+    return {row.name: units.UNKNOWN if row.alone else "1" for row in rows if row.fastest}
+
+
 def _ratio_columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
     """Yield the ratios to the best arm with equal load, and to the baseline, marked if their loads differ."""
     column = group.ranks_by.column
     what = "x fastest" if column is None else f"x least {column.heading}"
-    best = {row.name: units.UNKNOWN if row.alone else "1" for row in group.rows if row.fastest}
+    best = _best_cells(group.rows)
     cells = ["not ranked" if row.shortfall else best.get(row.name, units.ratio_of(row.ratio)) for row in group.rows]
     yield "ratio", f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", cells
     for base in (row for row in group.rows if row.name == group.baseline):

@@ -13,8 +13,10 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_run, parse_threshold
 from clientlab.reports import as_csv, as_html, as_junit, as_markdown, drawing
+from clientlab.reports.charts import colours_of
 from clientlab.results.document import ClaimResult
 from clientlab.results.figures import FIGURES
+from clientlab.results.plan import Arm
 from clientlab.trial.server_counters import ServerCounters, ServerUse
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
@@ -47,7 +49,11 @@ def junit(run, *limits: str) -> ET.Element:
 
 
 def cases(root: ET.Element) -> dict[str, str]:
-    return {case.get("name"): next((part.tag for part in case), "passed") for case in root.iter("testcase")}
+    tags = ("failure", "error", "skipped")
+    return {
+        case.get("name"): next((part.tag for part in case if part.tag in tags), "passed")
+        for case in root.iter("testcase")
+    }
 
 
 def test_junit_has_a_case_for_every_arm_claim_and_threshold():
@@ -68,6 +74,10 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
     assert [(suite.get("name"), int(suite.get("tests"))) for suite in root] == [
         ("run.arms", 3), ("run.claims", 3), ("run.thresholds", 6),
     ]  # fmt: skip
+    passed = {case.get("name"): case.findtext("system-out") for case in root.iter("testcase")}
+    assert passed["urllib3"].startswith("wall 1.00 s, throughput 1,000, ")
+    assert passed["a: a is so"] == "it took 2.00 times as long"
+    assert passed["wall > 2s (urllib3)"].endswith("wall time 1.00 s (1.00 s to 1.00 s)")
     failure = root.find(".//testcase[@name='wall > 2s (requests)']/failure")
     assert failure.get("message").endswith("wall time 3.00 s (3.00 s to 3.00 s)")
     assert failure.text == failure.get("message")
@@ -92,6 +102,9 @@ def test_junit_of_a_comparison_names_the_same_tests_for_each_build():
         root = ET.fromstring(as_junit.render_comparison(compare(base, others), []))  # noqa: S314
         return [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
 
+    (base, other) = (a_run(*(a_trial(number=n, wall=wall) for n in (1, 2, 3)), name="x") for wall in (1.0, 2.0))
+    root = ET.fromstring(as_junit.render_comparison(compare(base, [other]), []))  # noqa: S314
+    assert root.find(".//testcase[@name='urllib3: wall']/system-out").text.startswith("1.00 s -> 2.00 s: slower x 2.00")
     found = tests_of("a", "b", "c")
     assert found == tests_of("a", "d", "e")
     assert len(set(found)) == len(found) > 0
@@ -129,3 +142,13 @@ def test_a_question_with_markup_is_drawn_as_valid_xml(question, tmp_path):
 def test_a_chart_of_nothing_is_refused(tmp_path):
     with pytest.raises(LabError, match=r"run .* has no finished trial to draw"):
         drawing.write(a_run(a_failed_trial("pycurl")), tmp_path / "x.png")
+
+
+def test_environments_have_colours_of_their_own_and_settings_do_not():
+    arms = [("urllib3 in old", "urllib3", "old"), ("urllib3 in new", "urllib3", "new"),
+            ("small", "urllib3?pool=8", "old"), ("pycurl", "pycurl", "old")]  # fmt: skip
+    where = {"upstream": "aiohttp", "route": "direct", "workload": "workload"}
+    plan = [Arm(name=name, strategy=strategy, environment=environment, **where) for name, strategy, environment in arms]
+    old, new, small, other = colours_of(a_run(arms=plan)).values()
+    assert old == small
+    assert len({old, new, other}) == 3

@@ -6,13 +6,17 @@ import re
 
 import pytest
 
+from clientlab.reports import as_html
+from clientlab.reports.charts import times
 from clientlab.reports.headline import headline, summarize_run, version_answers
-from clientlab.reports.rows import Report
+from clientlab.reports.rows import Report, figure_table, groups_of
+from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.workload.values import Link
+from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
-from clients.reports.views import answers
+from clients.reports.views import answers, shown
 
 
 def rounds(strategy: str, *walls: float, **changes):
@@ -159,6 +163,61 @@ def test_an_answer_needs_no_arm_that_is_ranked_and_without_errors():
     short = rounds("short", 1, 1, 1, concurrency=16, requests=9)
     (sentence,) = said(short, failing)
     assert sentence.startswith("failing made 998 requests/s. short is not ranked: it sent only 9 requests")
+
+
+def test_if_all_arms_have_errors_none_stands_out():
+    """The others are compared with the fastest nevertheless."""
+    run = a_run(*(trial for name in "ab" for trial in rounds(name, *FAST, errors={"reset": 5})))
+    (group,) = groups_of(run)
+    (chart,) = times(run, [group])
+    table = figure_table(group)
+    assert list(table.best) == []
+    assert not any(bar.first for bar in chart.rows)
+    assert table.rows[0][table.headings.index("x fastest (95 %)")] == "1"
+
+
+def test_a_question_is_shown_without_marks_and_a_long_path_without_its_middle():
+    """A terminal and a page do not interpret backticks."""
+    path = f"/begin{'x' * 1200}end"
+    run = a_run(a_trial(), question="Is `head` slow?", workloads={"workload": Workload(requests=1000, path=path)})
+    text = shown(run, 80)
+    assert text.startswith("Is head slow?\n")
+    assert len(text.splitlines()) < 40
+    assert re.search(r"GET /beginx+…x+end, 1,000 requests\.", shown(run, 200))
+    assert "<title>Is head slow? · clientlab</title>" in as_html.render(run)
+
+
+def test_an_arm_does_not_repeat_the_name_of_its_group():
+    """`threads` is the workload. A name that says more than group and strategy is kept."""
+    names = {"threads urllib3@threads": "urllib3@threads", "threads pycurl": "curl@threads"}
+    arms = [
+        Arm(name=name, label=name, strategy=strategy, upstream="aiohttp", route="direct", workload="threads")
+        for name, strategy in names.items()
+    ]
+    trials = [trial for name, of in names.items() for trial in rounds(of, 1.0, arm=name, workload="threads")]
+    (group,) = groups_of(a_run(*trials, arms=arms))
+    assert {row.name for row in group.rows} == {"urllib3@threads", "threads pycurl"}
+
+
+def test_environments_that_hold_the_same_are_named():
+    """Whatever their folders are: what was to be compared is not different."""
+    held = Environment(folder="/a", python="CPython 3.13.1", python_build="GIL", openssl=None,
+                       packages={"urllib3": "2.5.0"}, compiled={})  # fmt: skip
+    newer = held.model_copy(update={"packages": {"urllib3": "2.6.0"}})
+    for head, expected in ((held.model_copy(update={"folder": "/b"}), 1), (newer, 0)):
+        environments = {"base": held, "head": head}
+        run = a_run(a_trial(environment="base"))
+        run = run.model_copy(
+            update={"surroundings": run.surroundings.model_copy(update={"environments": environments})}
+        )
+        assert shown(run).count("base and head hold the same Python and the same packages") == expected
+
+
+def test_trials_that_were_measured_again_after_an_interruption_did_not_fail():
+    run = a_run(a_failed_trial("urllib3", "interrupted", status="lost"), a_trial("urllib3"))
+    text = shown(run)
+    assert "1 of 1 trials done" in text
+    assert "interrupted" not in text
 
 
 def test_a_run_without_a_finished_trial_says_so():

@@ -106,6 +106,7 @@ def test_arms_compare_by_their_highest_rates_in_every_report(store):
     assert answer.startswith(f"urllib3 held {rate.value:.0f} (")
     for report in (as_markdown, as_html):
         assert f"{rate.value:.0f} (" in report.render(run)
+    assert "time for 1,000 requests" not in as_html.render(run)
     rows = list(csv.DictReader(io.StringIO(as_csv.render(run))))
     assert len(rows) == run.measured
     assert {row["arm"] for row in rows if row["highest_requests_per_second"]} == set(TRUTH)
