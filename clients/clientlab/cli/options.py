@@ -152,7 +152,7 @@ WHOLE = click.option("-v", "--all", "whole", is_flag=True, help="Show all column
 FAIL_ON = click.option(
     "--fail-on", multiple=True, metavar="LIMIT",
     help="Exit with code 1 if an arm is beyond this limit, and with 3 if it cannot be judged: 'p99 > 50ms', "
-    "'throughput < 1000', 'ARM: errors > 0'; between environments or servers: 'throughput -5%', 'errors +0'. "
+    "'throughput < 1000', 'ARM: errors > 0'; between environments or servers: 'throughput -5%', 'p50 +2ms', 'errors +0'. "
     "Repeatable.",
 )  # fmt: skip
 OUT = click.option(

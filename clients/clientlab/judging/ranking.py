@@ -218,8 +218,8 @@ class Contrast:
     cpu: Ratio | None
 
 
-_LATENCIES = {"p50": FEWEST_ROUNDS, "p99": 5}
-"""Figures that are compared in seconds, and the rounds that an interval needs: a p99 of few rounds varies too much."""
+_LATENCIES = ("p50", "p99", "first_event_p50")  # figures that reports compare in seconds
+_FEWEST_OF_P99 = 5  # rounds that the interval of a difference needs: a p99 of few rounds varies too much
 
 
 def latency_differences(run: Run, pairs: Sequence[ArmPair]) -> dict[tuple[str, str], dict[str, Estimate]]:
@@ -227,23 +227,28 @@ def latency_differences(run: Run, pairs: Sequence[ArmPair]) -> dict[tuple[str, s
 
     All intervals hold together (Bonferroni). Latencies are left out if a round has a lower bound only.
     """
-    confidence = 1 - (1 - confidence_of(run.experiment.precision)) / max(1, len(pairs) * len(_LATENCIES))
+    known = [key for key in _LATENCIES if any(BY_KEY[key].values(run.trials_of(one.name)) for one, _ in pairs)]
+    confidence = 1 - (1 - confidence_of(run.experiment.precision)) / max(1, len(pairs) * len(known))
     found: dict[tuple[str, str], dict[str, Estimate]] = {}
-    for one, base in pairs:
-        names = one.name, base.name
-        found[names] = {}
-        for key, fewest in _LATENCIES.items():
-            figure = BY_KEY[key]
-            if any(figure.has_bounds(run.trials_of(name)) for name in names):
-                continue
-            these, those = (clean_rounds(run, name, figure.of) for name in names)
-            difference = paired_difference(these, those, confidence, fewest)
-            if difference is not None:
-                found[names][key] = difference
+    for pair in pairs:
+        differences = {key: pair_difference(run, BY_KEY[key], pair, confidence) for key in known}
+        found[pair[0].name, pair[1].name] = {key: one for key, one in differences.items() if one is not None}
     return found
 
 
 ArmPair = tuple[Arm, Arm]  # an arm, and the arm that it is compared with
+
+
+def pair_difference(run: Run, figure: Figure, pair: ArmPair, confidence: float) -> Estimate | None:
+    """Return how much more an arm has of a figure than the other, in the figure's unit.
+
+    Return None if a round has a lower bound only, or if no round has both without errors.
+    """
+    if any(figure.has_bounds(run.trials_of(arm.name)) for arm in pair):
+        return None
+    these, those = (clean_rounds(run, arm.name, figure.of) for arm in pair)
+    return paired_difference(these, those, confidence, _FEWEST_OF_P99 if figure.key == "p99" else FEWEST_ROUNDS)
+
 
 Part = Literal["environment", "server", "link", "route"]
 VERSIONS: tuple[Part, ...] = ("environment", "server")

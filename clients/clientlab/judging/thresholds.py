@@ -1,4 +1,4 @@
-"""Thresholds that fail a build: a limit of a figure (`p99 > 50ms`), or a change of it (`p99 +10%`).
+"""Thresholds that fail a build: a limit of a figure (`p99 > 50ms`), or a change of it (`p99 +10%`, `p50 +2ms`).
 
 A threshold fails if a whole interval is beyond it, or with `strict` if the estimate is. The errors of a single run are
 counted instead of estimated, so their share decides, and a failed trial fails them. An arm without a finished trial
@@ -15,7 +15,7 @@ from typing import Literal
 from clientlab import strategies
 from clientlab.errors import FieldError, IncompleteRun
 from clientlab.judging.comparison import Change, Comparison, change_of, simultaneous
-from clientlab.judging.ranking import ArmPair, pair_ratio, shortfall, version_pairs
+from clientlab.judging.ranking import ArmPair, clean_rounds, pair_difference, pair_ratio, shortfall, version_pairs
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES, Figure, find
 from clientlab.results.plan import Arm, Plan
@@ -33,18 +33,22 @@ ThresholdOutcome = Literal["held", "failed", "not sure"]
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold. `value`: a share for a `change`, else in the figure's unit. `arm`: the only one it is for."""
+    """A threshold. `value`: a share for a `change`, else in the figure's unit. `arm`: the only one it is for.
+
+    `in_seconds`: the value of a change is, too.
+    """
 
     text: str
     figure: Figure
     value: float
     change: bool
     arm: str | None = None
+    in_seconds: bool = False
 
     @property
     def edge(self) -> float:
         """The limit; for a change, the ratio that is just allowed."""
-        if not self.change:
+        if not self.change or self.in_seconds:
             return self.value
         return 1 + self.value if self.figure.less_is_better else 1 - self.value
 
@@ -103,11 +107,12 @@ def parse_threshold(text: str) -> Threshold:
     worse = ("+" if is_change else "> ") if figure.less_is_better else ("-" if is_change else "< ")
     if sign != worse.strip():
         raise _refusal(text, f"it would fail good results; write {name} {worse}{number}{unit}")
-    sizes = {"%": 0.01} if is_change else WRITTEN[figure.unit]
+    in_seconds = is_change and figure.unit == "seconds" and unit in WRITTEN["seconds"]
+    sizes = {"%": 0.01} if is_change and not in_seconds else WRITTEN[figure.unit]
     if unit not in sizes and (unit or float(number)):
         how = f"write the change in percent, as {name} {worse}10%" if is_change else None
         raise _refusal(text, how or wanted(figure.unit, f"{name} {sign} {number}"))
-    return Threshold(text, figure, float(number) * sizes.get(unit, 1.0), is_change, arm)
+    return Threshold(text, figure, float(number) * sizes.get(unit, 1.0), is_change, arm, in_seconds)
 
 
 def parse_change(text: str) -> Threshold:
@@ -115,6 +120,8 @@ def parse_change(text: str) -> Threshold:
     threshold = parse_threshold(text)
     if not threshold.change:
         raise _refusal(threshold.text, "write a change, as 'p99 +10%' or 'throughput -5%'")
+    if threshold.in_seconds:
+        raise _refusal(threshold.text, "only servers or environments of one run have it; write a change in percent")
     return threshold
 
 
@@ -241,9 +248,16 @@ def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False
     limits = [(one, arm) for one in thresholds if not one.change for arm in names if one.applies_to(arm)]
     changes = [(one, pair) for one in thresholds if one.change for pair in version_pairs(run.experiment.arms)]
     level = CONFIDENCE if strict else simultaneous(len(limits))
+    changes = [(one, pair) for one, pair in changes if one.applies_to(pair[0].name)]
+    alone = simultaneous(sum(one.in_seconds for one, _ in changes))
     return [
         *(_judge_limit(run, one, arm, level, strict=strict) for one, arm in limits),
-        *(_judge_pair(run, one, pair, strict=strict) for one, pair in changes if one.applies_to(pair[0].name)),
+        *(
+            _judge_seconds(run, one, pair, alone, strict=strict)
+            if one.in_seconds
+            else _judge_pair(run, one, pair, strict=strict)
+            for one, pair in changes
+        ),
     ]
 
 
@@ -279,6 +293,18 @@ def _judge_pair(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> Thr
     has_ratio = one.figure.unit != "share" and not change.bounded
     paired = pair_ratio(run, one.figure, pair) if has_ratio else None
     return _judge_change(one, run, arm, replace(change, ratio=paired), base, strict=strict)
+
+
+def _judge_seconds(run: Run, one: Threshold, pair: ArmPair, confidence: float, *, strict: bool) -> ThresholdResult:
+    """Judge by how many seconds a figure changed since the second of the pair; what is unknown of the first fails."""
+    name = pair[0].name
+    found = pair_difference(run, one.figure, pair, confidence)
+    if found is not None:
+        outcome = one.judge(found.value, one.edge, found.interval, strict=strict)
+        return ThresholdResult(one, run.run, name, outcome, found.value, interval=found.interval)
+    is_bound = one.figure.has_bounds(run.trials_of(name))
+    is_known = bool(clean_rounds(run, name, one.figure.of)) and not is_bound
+    return ThresholdResult(one, run.run, name, "not sure" if is_known else "failed", None, at_least=is_bound)
 
 
 def _rounds_to_decide(one: Threshold, outcome: ThresholdOutcome, ratio: Ratio | None) -> int | None:

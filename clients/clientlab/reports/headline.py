@@ -167,6 +167,8 @@ def threshold_sentence(result: ThresholdResult) -> str:
     figure, change = result.threshold.figure, result.threshold.change
 
     def shown(value: float) -> str:
+        if result.threshold.in_seconds:
+            return units.time_change(value)
         if not change:
             return figure.text(value, at_least=result.at_least)
         in_points = figure.unit == "share"
@@ -177,20 +179,28 @@ def threshold_sentence(result: ThresholdResult) -> str:
         parts.append(f"no change of {figure.label} is known{_BOUND}")
     elif result.found is not None:
         ends = f" ({' to '.join(map(shown, result.interval))})" if result.interval else ""
-        doubt = _BOUND if result.at_least else ""
-        if result.outcome == "not sure" and ends and not doubt:
-            decides = f"to decide takes {NOT_WORTH}"
-            if result.rounds:
-                decides = f"about {units.rounds(result.rounds)} in all would decide (--rounds {result.rounds})"
-            doubt = f"; its interval reaches back within the threshold: {decides}"
-            if result.floor:
-                doubt = f"; runs may differ by {units.share(result.floor)}, so measure both in one run"
-        parts.append(f"{figure.label} {shown(result.found)}{ends}{doubt}")
+        parts.append(f"{figure.label} {shown(result.found)}{ends}{_doubt(result)}")
     elif not result.lost and not result.reason:
         parts.append("no trial of the arm that counts has this figure")
     parts += [f"it cannot be judged: {result.reason}"] if result.reason else []
     parts += [f"{result.lost} {'trial' if result.lost == 1 else 'trials'} failed"] if result.lost else []
     return f"{result.threshold.text} · {result.arm} · {result.run}: {', and '.join(parts)}"
+
+
+def _doubt(result: ThresholdResult) -> str:
+    """Return why the outcome is not sure, and what would decide it; empty if it is sure."""
+    if result.at_least:
+        return _BOUND
+    if result.outcome != "not sure":
+        return ""
+    if result.interval is None:
+        return "; an interval needs more rounds"
+    if result.floor:
+        return f"; runs may differ by {units.share(result.floor)}, so measure both in one run"
+    decides = "more rounds make it narrower" if result.threshold.in_seconds else f"to decide takes {NOT_WORTH}"
+    if result.rounds:
+        decides = f"about {units.rounds(result.rounds)} in all would decide (--rounds {result.rounds})"
+    return f"; its interval reaches back within the threshold: {decides}"
 
 
 def group_answers(groups: Sequence[Group]) -> list[Answer]:

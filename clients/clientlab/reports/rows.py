@@ -31,7 +31,9 @@ _LARGE_BODY = 1 << 20
 _MOST_COLUMNS = 10  # the most columns of a table's short form
 _THROUGHPUT, _FIRST_RESPONSE, _TIME = BY_KEY["throughput"], BY_KEY["first_response"], BY_KEY["time_per_request"]
 _P99 = BY_KEY["p99"]
-_FURTHER = (_P99, BY_KEY["cpu"])  # figures that have ratios beside the one that ranks the arms
+_CPU = BY_KEY["cpu"]
+_FURTHER = (BY_KEY["p50"], _P99, BY_KEY["first_event_p50"], _CPU)
+"""Figures that have ratios beside the one that ranks the arms."""
 
 _PARTS = {"client": "client", "link": "link", "proxy": "proxy", "upstream": "upstream", "latency": "delays"}
 """Busy shares that are always shown, with their names."""
@@ -43,10 +45,10 @@ _DECIDING = {"client-connections": "connections", "client-streams": "streams", "
 class Row(ranking.Standing):
     """An arm with its standing in its group and its figures over the rounds.
 
-    `figures`: by key; those with a ratio agree with it, except for p99. `ratios`: of further figures, to the fastest
-    arm with the same `load`. `compared_by`: further figures with all arms of that load. `alone`: no other arm of the
-    group has that load. `doubtful`: a caution says that its place may be wrong. `stopped`: its rounds ended once their
-    comparisons were decided, after several looks. So they show rather too large a difference.
+    `figures`: by key; those with a ratio agree with it, except for quantiles. `ratios`: of further figures, to the
+    fastest arm with the same `load`. `compared_by`: further figures with all arms of that load. `alone`: no other arm
+    of the group has that load. `doubtful`: a caution says that its place may be wrong. `stopped`: its rounds ended once
+    their comparisons were decided, after several looks. So they show rather too large a difference.
     """
 
     trials: Sequence[Trial]
@@ -243,9 +245,10 @@ def groups_of(run: Run) -> list[Group]:
                 for name, compared in compared_by.items()
                 if (ratio := compared.ratio(one.name, one.reference))
             }
-            # A p99 is the median of its rounds, as the p50 is, which would otherwise be above it now and then.
-            agreeing = {name: ratio for name, ratio in ratios.items() if name != _P99.key}
-            shown = {name: value * ratio.value for name, ratio in agreeing.items() if (value := best[name])}
+            # Quantiles are medians of their rounds: otherwise, a p50 would be above the p99 now and then.
+            shown = {}
+            if _CPU.key in ratios and (least := best[_CPU.key]):
+                shown[_CPU.key] = least * ratios[_CPU.key].value
             rows.append(Row(
                 **vars(one), trials=trials[one.name], load=load, figures=medians[one.name] | shown, ratios=ratios,
                 compared_by=compared_by,

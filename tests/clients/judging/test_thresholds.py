@@ -292,6 +292,53 @@ def test_errors_are_counted_in_environments_and_a_lower_bound_fails(text, of_hea
     assert limit_outcome(text, in_environments(*[1.0] * 6, **of_head)) == found
 
 
+def with_latencies(*more: float, level: float = 0.01, at_least: tuple[str, ...] = ()):
+    """A run in two environments. p50 is about 10 ms in the first one, and longer by these seconds in the second one.
+
+    p99 is five times p50.
+    """
+    trials = []
+    for number, longer in enumerate(more, 1):
+        base = level * (1 + number / 100)
+        for arm, p50, bounds in zip(ARMS, (base, base + longer), ((), at_least), strict=True):
+            latencies = quantiles(p50, 5 * p50, bounds)
+            names = {"arm": arm.name, "environment": arm.environment}
+            trials.append(a_trial("urllib3", number, latency_seconds=latencies, **names))
+    return a_run(*trials, arms=ARMS, environments=SPECS)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "found", "words"),
+    [
+        ("p50 +2ms", [0.001] * 3, "held", "+1.00 ms (+1.00 ms to +1.00 ms)"),
+        ("p50 +2ms", [0.003] * 3, "failed", "median latency +3.00 ms (+3.00 ms to +3.00 ms)"),
+        ("p50 +2ms", [0.0018, 0.003, 0.0022], "not sure", "more rounds make it narrower"),
+        ("p50 +0.0029s", [0.003] * 3, "failed", "+3.00 ms"),
+        ("p99 +10ms", [0.003] * 4, "not sure", "+15.0 ms; an interval needs more rounds"),
+        ("p99 +10ms", [0.003] * 5, "failed", "+15.0 ms (+15.0 ms to +15.0 ms)"),
+        ("urllib3 in head: p50 +4ms", [0.003] * 3, "held", "+3.00 ms"),
+    ],
+)
+def test_a_change_may_be_in_seconds(text, more, found, words):
+    """Between servers and environments of a run: 3 ms matter where 5 % do not, and the other way round."""
+    (judged,) = judge_run(with_latencies(*more), [parse_threshold(text)])
+    assert judged.outcome == found
+    assert words in threshold_sentence(judged)
+    assert judge_run(with_latencies(*more), [parse_threshold(text)], strict=True)[0].outcome == (
+        "failed" if found == "not sure" else found
+    )
+
+
+def test_a_change_in_seconds_of_a_lower_bound_fails_and_two_runs_have_none():
+    run = with_latencies(*[0.001] * 5, at_least=("p99",))
+    (judged,) = judge_run(run, [parse_threshold("p99 +10ms")])
+    assert (judged.outcome, judged.at_least) == ("failed", True)
+    with pytest.raises(FieldError, match="only servers or environments of one run"):
+        parse_change("p50 +2ms")
+    with pytest.raises(FieldError, match="no earlier environment or server"):
+        check_limits([parse_threshold("p50 +2ms")], a_run_of(*STEADY).experiment)
+
+
 @pytest.mark.parametrize(
     ("text", "changes"),
     [

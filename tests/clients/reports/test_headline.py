@@ -13,6 +13,7 @@ from clientlab.reports.rows import Report, figure_table, groups_of
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.results.store import RUN_FILE, Store
+from clientlab.trial.result import StreamFigures
 from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
@@ -50,21 +51,30 @@ def test_an_arm_whose_rounds_were_stopped_is_slower_by_at_least_the_lower_end():
     assert "at least 1.92 times as fast as b" in quoted[1]
 
 
-def test_servers_and_environments_differ_in_milliseconds():
-    """By 1, 2 and 3 ms; an interval of p99 needs five rounds."""
+@pytest.mark.parametrize("streams", [False, True])
+def test_servers_and_environments_differ_in_milliseconds(streams):
+    """By 1, 2 and 3 ms; an interval of p99 needs five rounds. Streams also differ in the time to the first event."""
     arms, trials = [], []
     for where, p50s in (("old", (0.010, 0.020, 0.030)), ("new", (0.011, 0.022, 0.033))):
         name = f"urllib3 in {where}"
         arms.append(Arm(name=name, strategy="urllib3", upstream="aiohttp", route="direct", workload="workload",
                         environment=where))  # fmt: skip
         trials += [
-            a_trial("urllib3", number, arm=name, environment=where, latency_seconds=quantiles(p50, 2 * p50))
+            a_trial(
+                "urllib3",
+                number,
+                arm=name,
+                environment=where,
+                latency_seconds=quantiles(p50, 2 * p50),
+                stream=StreamFigures(events=9, first_event_seconds=quantiles(p50 / 2)) if streams else None,
+            )
             for number, p50 in enumerate(p50s, 1)
         ]
     specs = {where: EnvironmentSpec(folder="/x") for where in ("old", "new")}
     ((sentence, *_),) = version_answers(a_run(*trials, arms=arms, environments=specs))
     assert "Latency: p50 +2.00 ms (-" in sentence
-    assert sentence.endswith("p99 +4.00 ms.")
+    assert ", p99 +4.00 ms" in sentence
+    assert ("first_event_p50 +1.00 ms (" in sentence) == streams
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ RUN = a_run(
 def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
     text = shown(RUN, width)
     assert {name: " ".join(words) for name, words in cells(text).items()} == {
-        "urllib3": "32 1.00 s 1,000 1 2.00 ms 9.00 ms 1 0 1 500 µs 1 32.0 MiB client client 90 %",
-        "pycurl": "32 2.00 s 499 2.00 (1.50 to 2.68) 12.3 ms 500 ms 55.6 (55.6 to 55.6) 0.200 % 1,234 251 µs "
-        "0.501 (0.501 to 0.501) 64.0 MiB upstream client 90 %",
+        "urllib3": "32 1.00 s 1,000 1 2.00 ms 1 9.00 ms 1 0 1 500 µs 1 32.0 MiB client client 90 %",
+        "pycurl": "32 2.00 s 499 2.00 (1.50 to 2.68) 12.3 ms 6.15 (6.15 to 6.15) 500 ms 55.6 (55.6 to 55.6) 0.200 % "
+        "1,234 251 µs 0.501 (0.501 to 0.501) 64.0 MiB upstream client 90 %",
     }
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
