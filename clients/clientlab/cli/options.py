@@ -150,11 +150,13 @@ JUNIT = _file_option("--junit", "results", (".xml",), "Write JUnit XML to this f
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 WHOLE = click.option("-v", "--all", "whole", is_flag=True, help="Show all columns and cautions, and the machine.")
 FAIL_ON = click.option(
-    "--fail-on", multiple=True, metavar="LIMIT",
-    help="Exit with code 1 if an arm is beyond this limit, and with 3 if it cannot be judged: 'p99 > 50ms', "
-    "'throughput < 1000', 'ARM: errors > 0'; between environments or servers: 'throughput -5%', 'p50 +2ms', 'errors +0'. "
-    "Repeatable.",
-)  # fmt: skip
+    "--fail-on",
+    multiple=True,
+    metavar="LIMIT",
+    help="Exit with code 1 if an arm is beyond this limit, and with 3 if it cannot be judged: "
+    "'p99 > 50ms', 'throughput < 1000', 'ARM: errors > 0'; between environments or servers: "
+    "'throughput -5%', 'p50 +2ms', 'errors +0'. Repeatable.",
+)
 OUT = click.option(
     "--out", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("results"), show_default=True,
     help="Folder of the runs.",
