@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import pickle
@@ -28,6 +29,8 @@ from clientlab.trial.process_handle import Interpreter
 
 OLDEST = (3, 11)  # the oldest Python that runs the lab's modules
 _COMPLETE = "clientlab-complete"  # a file that marks a finished build
+_PINNED = re.compile(r"[\w.-]+\s*(\[[^]]*\])?\s*={2,3}\s*[^\s*,;@/]+(\s*;.*)?")
+"""A requirement that names one release of an index."""
 _ANSWER_SECONDS = 60.0
 _BUILD_SECONDS = 900.0
 _PACKAGE = Path(clientlab.__file__).parent
@@ -48,11 +51,12 @@ def open_environments(plan: Plan) -> Iterator[Environments]:
     While they are open, a temporary folder gives their Pythons the lab's package without the lab's libraries.
     """
     found = Environments({}, {})
-    with tempfile.TemporaryDirectory(prefix="clientlab-env-") as own:
+    with contextlib.ExitStack() as stack:
+        own = stack.enter_context(tempfile.TemporaryDirectory(prefix="clientlab-env-"))
         Path(own, _PACKAGE.name).symlink_to(_PACKAGE)
         for name, spec in plan.environments.items():
             try:
-                folder = Path(spec.folder) if spec.folder else _build(spec)
+                folder = Path(spec.folder) if spec.folder else _build(spec, stack)
                 python = found.interpreters[name] = Interpreter(_find_program(folder), own)
                 is_at_home = folder.is_relative_to(Path.home())  # the run file must not name the user
                 shown = Path("~", folder.relative_to(Path.home())) if is_at_home else folder
@@ -62,30 +66,49 @@ def open_environments(plan: Plan) -> Iterator[Environments]:
         yield found
 
 
-def _build(spec: EnvironmentSpec) -> Path:
-    """Return the folder of the environment, and build it unless it is in the cache or another process builds it.
+def _build(spec: EnvironmentSpec, stack: contextlib.ExitStack) -> Path:
+    """Return the folder of the environment, which no other process changes until the stack is closed.
 
-    Requirements that are folders or addresses are installed anew each time, because their code may have changed.
+    An environment whose requirements are all pinned is built once, and never changed. Others are brought up to date
+    for each run: there may be a new release, and the code in a folder or at an address may have changed. If another
+    run uses the folder of such an environment, this run has one of its own.
     """
     own = f"{sys.version_info.major}.{sys.version_info.minor}{'t' if 't' in sys.abiflags else ''}"  # t: free-threaded
     python = sys.executable if spec.python is None or spec.python == own else spec.python  # uv might not find our own
     key = hashlib.sha256(json.dumps([python, spec.requirements]).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clientlab" / "environments"
     cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / key
-    is_fixed = all(re.fullmatch(r"\w[^@/]*", one) for one in spec.requirements)  # all are releases of an index
-    with (cache / f"{key}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        is_new = not (folder / _COMPLETE).exists()
-        if is_new:
-            shutil.rmtree(folder, ignore_errors=True)  # an interrupted build may have left it
-            _run_uv("venv", "--no-project", "--python", python, str(folder))
-        if spec.requirements and (is_new or not is_fixed):
-            anew = () if is_fixed else ("--reinstall",)
-            target = str(folder / "bin" / "python")
-            _run_uv("pip", "install", "--python", target, "--compile-bytecode", *anew, "--", *spec.requirements)
-        (folder / _COMPLETE).touch()
+    is_pinned = all(_PINNED.fullmatch(requirement) for requirement in spec.requirements)
+    if is_pinned:
+        with (cache / f"{key}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _install(spec, python, cache / key)
+        return cache / key
+    anew = ["--upgrade"]
+    if any(re.search("[@/]", requirement) for requirement in spec.requirements):
+        anew.append("--reinstall")
+    for number in itertools.count():
+        folder = cache / f"{key}-{number}"
+        lock = stack.enter_context(folder.with_suffix(".lock").open("w"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue  # another run uses it
+        _install(spec, python, folder, *anew)
+        break
     return folder
+
+
+def _install(spec: EnvironmentSpec, python: str, folder: Path, *anew: str) -> None:
+    """Build an environment unless it is complete. `anew`: options that bring a complete one up to date."""
+    is_new = not (folder / _COMPLETE).exists()
+    if is_new:
+        shutil.rmtree(folder, ignore_errors=True)  # an interrupted build may have left it
+        _run_uv("venv", "--no-project", "--python", python, str(folder))
+    if spec.requirements and (is_new or anew):
+        target = str(folder / "bin" / "python")
+        _run_uv("pip", "install", "--python", target, "--compile-bytecode", *anew, "--", *spec.requirements)
+    (folder / _COMPLETE).touch()
 
 
 def _run_uv(*words: str) -> None:
