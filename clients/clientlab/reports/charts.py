@@ -1,4 +1,4 @@
-"""The charts of a run: ratios, times and other costs, and latencies in a row per arm, and the curves of sweeps.
+"""The charts of a run: ratios, times and other costs, latencies and courses in a row per arm, and curves of sweeps.
 
 `drawing` draws them.
 """
@@ -13,8 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from clientlab import units
+from clientlab.judging.comparison import Comparison
+from clientlab.judging.find_max import typical_rate
 from clientlab.judging.judgement import knee_text
-from clientlab.judging.ranking import PARTS, contrasts_by, shortfall
+from clientlab.judging.ranking import PARTS, arm_key, contrasts_by, shortfall
 from clientlab.reports import rows as tables
 from clientlab.reports.sections import ChartRow, Curve, RowChart, Sweep, SweepPoint
 from clientlab.results.document import ClaimResult, Run
@@ -55,6 +57,10 @@ COURSE_NOTE = (
 _UNLIKE = "Compare arms of equal c: where arms wait for the server, one with twice the c takes half the time."
 _LOGARITHMIC = "The axis is logarithmic, so dots replace the bars. The text beside them is the typical value."
 _SWEEP_NOTE = "The line joins the medians of the rounds. A dot is one round. The band is the 95 % confidence interval."
+_SEARCH_NOTE = (
+    "A dot is one trial of the search, and the line joins the medians at each rate. The numbers are the highest rates "
+    "that were held. A trial whose p99 is only a lower bound has no dot."
+)
 _KNEE_NOTE = (
     "The ring is the knee: the first point whose typical time is within 5 % of the least. If the 95 % intervals of all "
     "pairs leave several points, the knee lies between them and has no ring."
@@ -69,6 +75,7 @@ _MOST_PARTS, _FEWEST_PARTS = 120, 24  # into which a chart divides the measured 
 _REQUESTS_OF_PART = 20  # at least, on average, unless there are too few parts
 _COURSES = {"Requests per second": units.rate, "Errors": units.share, "p99": units.time}
 _FEWEST_POINTS = 3
+_MAIN_FIGURES = frozenset({"highest_rate", "throughput", "p99", "cpu"})
 _EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth"})
 """Axes along which the load grows or the link gets slower: a knee along them means nothing."""
 
@@ -143,6 +150,19 @@ def claim_ratios(claims: Sequence[ClaimResult]) -> list[RowChart]:
     return [_forest_plot(title, rows, "figure of the second arm over that of the first")] if rows else []
 
 
+def changes(comparison: Comparison) -> Iterator[RowChart]:
+    """Draw the ratios of all compared runs to the baseline, in a chart for each arm and each of the main figures."""
+    for arm, figure in itertools.product(comparison.compared_arms(), comparison.figures):
+        rows = []
+        for one in comparison.others if figure.key in _MAIN_FIGURES else ():
+            change = one.changes[arm][figure.key] if arm in one.changes else None
+            if change is not None and (ratio := change.ratio) is not None:
+                text = f"{units.ratio_of(ratio)} {change.word}"
+                rows.append(ChartRow(one.run.run, text, HUES[0], interval=ratio.interval, dots=[ratio.value]))
+        if rows:
+            yield _forest_plot(f"{arm}: {figure.label}", rows, "times that of the baseline")
+
+
 def _ratio_row(name: str, colour: str, ratio: Ratio | None, figure: Figure) -> ChartRow:
     """Return the row of a figure's ratio and what it says. Without one, it is the arm that others are compared with."""
     if ratio is None:
@@ -162,14 +182,11 @@ def _forest_plot(title: str, rows: Sequence[ChartRow], axis: str) -> RowChart:
 
 
 def times(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
-    """Draw the time of each arm, in a chart for each group.
-
-    Groups that lie on the curves of sweeps have none, nor have searches for the highest rate.
-    """
+    """Draw the time of each arm, in a chart for each group. Groups that lie on the curves of sweeps have none."""
     on_curves = {point.arm for sweep in sweeps_of(run) for curve in sweep.curves for point in curve.points}
     colours = colours_of(run)
     for group in groups:
-        if group.searched or all(row.planned.arm in on_curves for row in group.rows):
+        if all(row.planned.arm in on_curves for row in group.rows):
             continue
         factor, label = _charted_seconds(group.requests, group.ranks_by)
         rows = []
@@ -265,7 +282,7 @@ def courses(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
             tick, end = "{:g} rounds".format, length / SLICES
         edges = np.linspace(0.0, end, count + 1).tolist()
         found = zip(*(_course_of(row, count, length) for row in timed), strict=True)
-        for title, text, course in zip(_COURSES, _COURSES.values(), found, strict=True):
+        for (title, text), course in zip(_COURSES.items(), found, strict=True):
             rows = []
             for row, values in zip(timed, course, strict=True):
                 least, most = np.nanmin(values, initial=math.inf), np.nanmax(values, initial=0.0)
@@ -296,7 +313,7 @@ def _course_of(row: tables.Row, count: int, length: int) -> tuple[Floats, Floats
 def sweeps_of(run: Run) -> list[Sweep]:
     """Return a sweep for each axis, upstream, route and link, with a curve for all arms that have three values on it.
 
-    Rounds in which requests failed are left out, as in claims.
+    Rounds in which requests failed are left out, as in claims. Searches for the highest rate are swept along rates.
     """
     found: dict[tuple[str, str, bool], dict[str, list[Arm]]] = {}
     for arm in run.experiment.arms:
@@ -311,7 +328,32 @@ def sweeps_of(run: Run) -> list[Sweep]:
             open_load = is_open(run.experiment.workloads[arm.workload])
             found.setdefault((axis, where, open_load), {}).setdefault(name, []).append(arm)
     sweeps = [_sweep(run, axis, title, arms) for (axis, title, _), arms in found.items()]
-    return [sweep for sweep in sweeps if sweep.curves]
+    return [*(sweep for sweep in sweeps if sweep.curves), *_searches_of(run)]
+
+
+def _searches_of(run: Run) -> Iterator[Sweep]:
+    """Yield a chart for each group of searches for the highest rate: p99 against the rate of each trial."""
+    colours, p99 = colours_of(run), BY_KEY["p99"]
+    found: dict[str, list[Curve]] = {}
+    for arm in run.experiment.arms:
+        by_rate: dict[float, dict[int, float]] = {}
+        for trial in run.probes:
+            rate = trial.planned.search_rate
+            if trial.planned.arm == arm.name and rate and not p99.has_bounds([trial]):
+                for seconds in p99.values([trial]):
+                    by_rate.setdefault(rate, {})[trial.planned.order] = seconds
+        points = []
+        for rate, series in sorted(by_rate.items()):
+            if typical := typical_figure(series):
+                points.append(SweepPoint(rate, rate, arm.name, typical, series))
+        if points:
+            group, name = arm_key(arm)
+            label = f"{name}: {units.ratio_of(typical_rate(run.trials_of(arm.name)))} requests/s"
+            found.setdefault(group.title, []).append(Curve(label, colours[arm.name], points, None, None))
+    for title, curves in found.items():
+        rates = sorted({point.place for curve in curves for point in curve.points})
+        ticks = dict(zip(rates, map(units.rate, rates), strict=True))
+        yield Sweep(title, "requests per second", _ranking_label(p99), ticks, True, curves, [_SEARCH_NOTE])
 
 
 def _sweep(run: Run, axis: str, title: str, arms_by_name: dict[str, list[Arm]]) -> Sweep:

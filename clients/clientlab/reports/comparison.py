@@ -13,9 +13,10 @@ from clientlab import units
 from clientlab.judging.comparison import FEWEST_EARLIER, Change, Comparison
 from clientlab.judging.ranking import shortfall
 from clientlab.judging.thresholds import ThresholdResult
+from clientlab.reports.charts import changes
 from clientlab.reports.contents import SIGNS
 from clientlab.reports.headline import threshold_lines
-from clientlab.reports.sections import DataTable, Lines, Part, Section, Tables
+from clientlab.reports.sections import Charts, DataTable, Lines, Part, Section, Tables
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figures import BY_KEY
 from clientlab.statistics.decisions import EQUAL_SHARE
@@ -33,7 +34,7 @@ _ONE_RUN = (
 
 
 def sections(comparison: Comparison, judged: Sequence[ThresholdResult]) -> list[Section]:
-    """Return the runs, what to know about them, the thresholds, and a table of changes for each arm."""
+    """Return the runs, what to know about them, the thresholds, and charts and a table of changes for each arm."""
     failed = any(one.outcome == "failed" for one in judged)
     lines = [
         f"{what}: {run.run} ({format_time(run.created)}, {run.surroundings.host}, {run.surroundings.python})"
@@ -43,9 +44,10 @@ def sections(comparison: Comparison, judged: Sequence[ThresholdResult]) -> list[
     parts: list[Part] = [Lines(lines), *(part for part in (*notices(comparison), limits) if part.items)]
     parts.insert(1, Lines(_trust(comparison)))
     title = f"{' and '.join(one.run.run for one in comparison.others)} against {comparison.base.run}"
+    drawn = Charts(lambda: changes(comparison), small=True)
     return [
         Section("answer", title, parts, label="Answer", sentences=[summary(comparison)]),
-        Section("changes", "Changes", [Tables(tables(comparison)), Lines([_UNPAIRED], brief=False)]),
+        Section("changes", "Changes", [drawn, Tables(tables(comparison)), Lines([_UNPAIRED], brief=False)]),
     ]
 
 

@@ -314,7 +314,7 @@ def text_sections(report: Report, *, whole: bool) -> list[Section]:
 def _as_text(part: Part, *, whole: bool) -> Part:
     match part:
         case Charts(sparklines=True):
-            return Tables([_sparklines(chart) for chart in part.items if isinstance(chart, RowChart)] if whole else [])
+            return Tables([_sparklines(chart) for chart in part.items if isinstance(chart, RowChart)])
         case Charts():
             return Lines([])
         case Facts(brief=lines):

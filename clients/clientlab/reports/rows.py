@@ -88,10 +88,10 @@ class Row(ranking.Standing):
         """Why the arm is not ranked; None if it is."""
         return ranking.shortfall(self.trials) or self.unlike
 
-    @cached_property
-    def errors(self) -> Counter[str]:
-        """Failed requests of all rounds by kind."""
-        return sum((Counter(trial.figures.errors) for trial in self.trials), Counter[str]())
+    @property
+    def errors(self) -> bool:
+        """Whether requests failed in any round."""
+        return any(trial.figures.errors for trial in self.trials)
 
     @cached_property
     def bounds(self) -> frozenset[str]:

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_changes, parse_change
-from clientlab.reports import as_terminal, comparison
+from clientlab.reports import as_html, as_terminal, comparison
+from clientlab.reports.charts import changes
 from clientlab.results.figures import COMPARED
 from clients.documents import SURROUNDINGS, a_run, a_trial
 
@@ -65,6 +66,23 @@ def test_errors_are_shown_in_points_and_leave_no_totals_to_compare():
     assert "+0.500 points" in line_of(text, "errors")
     assert line_of(text, "wall").split()[1:] == ["1.02", "s", "–", "?", "undecided", "–"]
     assert "requests failed in 6 of 6 trials: their totals (wall time, …) are left out" in text
+
+
+def test_charts_show_the_trend_over_all_compared_runs():
+    """A chart for each arm and each of the main figures, with a row for each run in its order."""
+    paces = {"second": 1.2, "third": 1.5, "fourth": 2.0}
+    found = compare(BASE, [a_run_at(pace, name) for name, pace in paces.items()])
+    charts = {chart.title: chart for chart in changes(found)}
+    figures = ("requests per second", "99th percentile of latency", "CPU time per request")
+    assert [*charts] == [f"{arm}: {figure}" for arm in ARMS for figure in figures]
+    rates = charts["pycurl: requests per second"].rows
+    assert [row.name for row in rates] == [*paces]
+    assert [row.dots[0] for row in rates] == pytest.approx([1 / pace for pace in paces.values()])
+    assert rates[2].text.startswith("0.500 (0.4")
+    assert rates[2].text.endswith(" slower")
+    text, page = printed(SLOWER), as_html.render_comparison(BASE, comparison.sections(found, []))
+    assert page.count("<svg") == len(charts)
+    assert "pycurl: requests per second" not in text
 
 
 def test_a_figure_that_neither_run_has_is_left_out():

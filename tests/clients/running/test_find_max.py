@@ -11,12 +11,13 @@ from clientlab.errors import IncompleteRun
 from clientlab.judging.comparison import compare
 from clientlab.judging.find_max import bracket_of, next_rate, typical_rate, why_not_held
 from clientlab.reports import as_csv, as_html, as_markdown
+from clientlab.reports.charts import sweeps_of
 from clientlab.reports.headline import group_answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Conditions
 from clientlab.running.execute import TrialInterrupted, execute, resume_run
 from clientlab.trial.result import Trial
-from clients.documents import SURROUNDINGS, a_searched_trial
+from clients.documents import SURROUNDINGS, a_searched_trial, quantiles, with_changes
 from clients.running.runs import NAME, Recorder, planned
 
 CONDITIONS = Conditions.parse("p99<250ms,errors<1%")
@@ -106,12 +107,33 @@ def test_arms_compare_by_their_highest_rates_in_every_report(store):
     assert answer.startswith(f"urllib3 held {rate.value:.0f} (")
     for report in (as_markdown, as_html):
         assert f"{rate.value:.0f} (" in report.render(run)
-    assert "time for 1,000 requests" not in as_html.render(run)
     rows = list(csv.DictReader(io.StringIO(as_csv.render(run))))
     assert len(rows) == run.measured
     assert {row["arm"] for row in rows if row["highest_requests_per_second"]} == set(TRUTH)
     again = run.model_copy(update={"run": "again"})
     assert list(compare(run, [again]).others[0].changes["urllib3"]) == ["highest_rate"]
+
+
+def test_a_chart_of_a_search_has_the_p99_of_each_trial_at_its_rate(store):
+    """Lower bounds are left out. No chart shows the time that a number of requests takes."""
+    run = execute(searching(rounds=3), measured, store, Recorder())
+    bound = with_changes(run.probes[0], latency_seconds=quantiles(p99=9.0, at_least=["p99"]))
+    run = run.model_copy(update={"probes": [bound, *run.probes[1:]]})
+    (sweep,) = sweeps_of(run)
+    drawn = [
+        (point.arm, point.place, order, seconds)
+        for curve in sweep.curves
+        for point in curve.points
+        for order, seconds in point.rounds.items()
+    ]
+    expected = [(one.planned.arm, one.planned.search_rate, one.planned.order, 0.009) for one in run.probes[1:]]
+    assert sorted(drawn) == sorted(expected)
+    assert [*sweep.ticks] == sorted({rate for _, rate, *_ in drawn})
+    assert [curve.label.partition(":")[0] for curve in sweep.curves] == [*TRUTH]
+    assert all(curve.label.endswith(") requests/s") for curve in sweep.curves)
+    page = as_html.render(run)
+    assert 'id="sweep"' in page
+    assert 'id="times"' not in page
 
 
 def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
