@@ -19,7 +19,7 @@ from clientlab.statistics.histogram import Floats
 from clientlab.trial.result import Outcome, Window
 from clientlab.trial.samples import Flags, Samples
 
-_FULL = 0.95  # share of the most requests in flight from which all slots are taken
+_FULL = 0.95  # share of the usual requests in flight from which all slots are taken
 _EVERY_SLOT = 0.9  # share of the concurrency from which it is the number of slots: one may always be between requests
 _WAVES_LEFT = 3  # that remain after the first one
 _LONG_SHARE = 0.05  # of the time in flight, that long requests hold
@@ -67,7 +67,9 @@ def _find_window(starts: Floats, ends: Floats, seconds: float, slots: int) -> tu
     nothing = slice(0, 0)
     if not count:
         return Window(slots=slots), nothing
-    full_at = starts[np.argmax(in_flight >= _FULL * most)]
+    # Threads that wait for the GIL have no request in flight, so all slots may never be taken at once.
+    usual = min(slots, float(np.median(in_flight)))
+    full_at = starts[np.argmax(in_flight >= _FULL * usual)]
     first = int(np.searchsorted(ended, full_at, side="right")) + slots
     if first > count:
         return Window(slots=slots), nothing

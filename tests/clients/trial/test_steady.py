@@ -85,6 +85,22 @@ def test_a_slice_of_a_few_waves_has_no_rate():
     assert steady.counted.all()
 
 
+def test_threads_that_wait_between_their_requests_have_windows():
+    """32 threads take turns with the GIL: 25 requests are in flight on average, and all 32 once, near the end."""
+    random = np.random.default_rng(3)
+    rows, ready, gil = [], [0.0] * 32, 0.0
+    while ready[0] < 0.35:
+        free = heapq.heappop(ready)
+        gil = max(free, gil) + 0.001  # it prepares the request, and nobody else runs
+        seconds = random.uniform(0.02, 0.03) if gil < 0.31 else 0.05
+        rows.append((gil, seconds))
+        heapq.heappush(ready, gil + seconds)
+    records = np.zeros(len(rows), RECORD)
+    records["start"], records["seconds"] = np.array(rows).T
+    steady = steady_of(np.sort(records, order="start"), 32, 0.35)
+    assert rate_of(steady.windows) == pytest.approx(1000, rel=0.05)
+
+
 def test_a_client_with_fewer_places_than_planned_is_judged_by_these():
     """A pool that hands over only 4 of 32 requests at a time, outside the clock."""
     steady = steady_of(queue(lambda _random: 0.2, 4, 3.0), 32, 3.0)
