@@ -107,7 +107,7 @@ def _height(chart: RowChart | Sweep, *, narrow: bool = False) -> int:
 
 def _has_texts_beside(chart: RowChart, *, narrow: bool) -> bool:
     """Return whether texts stand beside the marks. On a phone, and if a name is long, they stand above."""
-    return not narrow and max(len(row.name) for row in chart.rows) <= 34
+    return not narrow and max(len(row.name) for row in chart.rows) <= 32
 
 
 def _row_height(chart: RowChart, *, narrow: bool) -> int:
@@ -121,7 +121,7 @@ def _name_lines(row: ChartRow, *, narrow: bool) -> list[str]:
     """Return the lines of a name above the marks; the last one is empty if the row's text needs its own line."""
     letters = int((_NARROW if narrow else _WIDE) / _LETTER)
     lines = _folded(row.name, letters, 3).split("\n")
-    return lines if len(lines[-1]) + len(row.text) <= letters else [*lines, ""]
+    return lines if len(lines[-1]) + len(row.text) <= letters - 3 else [*lines, ""]
 
 
 def _draw(chart: RowChart | Sweep, figure: Figure, top: float, *, narrow: bool = False) -> None:
@@ -149,9 +149,7 @@ def _draw(chart: RowChart | Sweep, figure: Figure, top: float, *, narrow: bool =
     _draw_texts(axes, chart, places, narrow=narrow)
     _draw_marks(axes, chart, places)
     _set_ticks(axes.xaxis, 4 if narrow else 7, chart.tick)
-    for value, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True):
-        share = axes.transLimits.transform(axes.transScale.transform((value, 0)))[0]
-        label.set_horizontalalignment("left" if share < 0.07 else "right" if share > 0.93 else "center")
+    _separate_labels(axes)
 
 
 def _draw_texts(axes: Axes, chart: RowChart, places: list[float], *, narrow: bool) -> None:
@@ -222,15 +220,29 @@ def _draw_curves(axes: Axes, sweep: Sweep) -> None:
     axes.annotate(title, (0, 1), (-58, 8), "axes fraction", "offset points", color=SOFT, fontsize=12.5)
     axes.legend(loc="upper left", bbox_to_anchor=(-58 / width, -46 / _PLOT_HEIGHT), borderaxespad=0, borderpad=0)
     _set_ticks(axes.yaxis, 6, units.time)
-    shown: dict[float, str] = {}
-    free = math.inf  # the pixels left of the ticks that are shown
-    for place, value in reversed(list(sweep.ticks.items())):
-        text = _shortened(value) if sweep.numeric else _folded(value, 14)
-        pixel, half = axes.transData.transform((place, seconds[0]))[0], len(text) * _LETTER / 2
-        if pixel + half < free:
-            shown[place], free = text, pixel - half - 6
-    axes.set_xticks(list(shown), list(shown.values()))
+    texts = [_shortened(value) if sweep.numeric else _folded(value, 14) for value in sweep.ticks.values()]
+    axes.set_xticks(list(sweep.ticks), texts)
     axes.xaxis.set_minor_locator(NullLocator())
+    _separate_labels(axes)
+
+
+def _separate_labels(axes: Axes) -> None:
+    """Draw the first and the last label of the x axis inward, and hide ticks whose labels would cover the next one."""
+    track = axes.get_window_extent().width
+    free = math.inf  # the pixels left of the labels that are shown
+    ticks = zip(axes.get_xticks(), axes.get_xticklabels(), axes.get_xgridlines(), strict=True)
+    for value, label, line in reversed([*ticks]):
+        share = axes.transLimits.transform(axes.transScale.transform((value, 1)))[0]
+        if share > 1.001:
+            continue  # it is not drawn
+        side = "left" if share < 0.07 else "right" if share > 0.93 else "center"
+        width = _LETTER * max(map(len, label.get_text().split("\n")))
+        left = share * track - width * {"left": 0.0, "center": 0.5, "right": 1.0}[side]
+        is_free = left + width < free
+        label.set(horizontalalignment=side, visible=is_free)
+        line.set_visible(is_free)
+        if is_free:
+            free = left - _LETTER
 
 
 def _is_far(*values: float) -> bool:
