@@ -1,9 +1,17 @@
 """Requests that a file records: its format, which its content shows, and the requests that are left out.
 
 A HAR file (http://www.softwareishard.com/blog/har-12-spec/), the lab's own JSON Lines (docs/workloads.md has the keys),
-JSON targets of vegeta, or an access log of Caddy (JSON), nginx or Apache (combined or common). Equal requests of a log
-become one, whose weight is their number. A log holds no bodies. Of the headers that Caddy logs, only `Accept` is kept:
-Caddy hides credentials, and the others describe a browser.
+JSON targets of vegeta, or an access log of one of these programs, also as `docker compose logs` prints it:
+
+- nginx and Apache: combined or common
+- Caddy: JSON
+- Traefik: common or JSON (https://doc.traefik.io/traefik/observability/access-logs/)
+- Envoy: its default text, that of Istio, or JSON with the keys of Envoy Gateway or Istio
+  (https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage)
+- AWS ALB (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html)
+
+Equal requests of a log become one, whose weight is their number. A log holds no bodies. Of the headers that Caddy logs,
+only `Accept` is kept: Caddy hides credentials, and the others describe a browser.
 """
 
 from __future__ import annotations
@@ -30,7 +38,8 @@ from clientlab.errors import FieldError
 from clientlab.workload.values import draw_share
 from clientlab.workload.workload import Request, Workload, check_request_line, spell_path
 
-_SUPPORTED = "HAR, JSON Lines, vegeta's JSON targets, Caddy's JSON log, and nginx's or Apache's log (combined, common)"
+_LOGS = "Caddy (JSON), Traefik, Envoy, AWS ALB, nginx and Apache (combined, common)"
+_SUPPORTED = f"HAR, JSON Lines, vegeta's JSON targets, and access logs of {_LOGS}"
 _SCRIPT = re.compile(rb"\bk6/http\b|\b(?:from|import) locust\b|schema\.getpostman\.com")
 _NOT_HTTP = "that are not HTTP requests"
 _KEYS = {"url", "path", "method", "headers", "body", "body_base64", "weight"}
@@ -41,11 +50,42 @@ _IGNORED_HEADERS = re.compile(
     re.IGNORECASE,
 )
 """Headers that a client makes itself, or that are about one connection (RFC 9110, 7.6.1)."""
-_LOG_LINE = re.compile(r'\S+ [^\[]*\[([^\]]+)\] "((?:[^"\\]|\\.)*)" \d{3} (?:\d+|-)(?=\s|$)')
+_COMPOSE_PREFIX = re.compile(rb"[\w.-]+ +\| (?:\d{4}-\d\d-\d\dT\S+ )?")
+"""What `docker compose logs` writes before a line: the service, and its time with ``-t``."""
+_QUOTED = r'"(?P<line>(?:[^"\\]|\\.)*)"'
+_LOG_LINES = (
+    re.compile(  # nginx, Apache, and Traefik's common log
+        rf"\S+ [^\[]*\[(?P<time>[^\]]+)\] {_QUOTED} (?P<status>\d{{3}}|-) (?:\d+|-)(?=\s|$)"
+    ),
+    re.compile(  # Envoy: the host is the fourth of five texts in quotes, also in Istio's format
+        rf"\[(?P<time>[^\]]+)\] {_QUOTED} (?P<status>\d+|-) "
+        r'(?:.*?(?: "[^"]*"){3} "(?P<host>[^"]*)" "[^"]*")?'
+    ),
+    re.compile(  # AWS ALB: the first time is the end of the request, the last one its start
+        r"(?:https?|h2|grpcs|wss?) (?:\S+ ){7}(?P<status>\d{3}|-) (?:\S+ ){3}"
+        rf'{_QUOTED} .*? (?P<time>\d{{4}}-\d\d-\d\dT[\d:.]+Z) "'
+    ),
+)
 _REQUEST_LINE = re.compile(r"(\S+) (\S+) HTTP/\d(?:\.\d)?")
 _LOG_TIME = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})")
 _Parse = Callable[[Any], "_Entry | str"]  # returns the request of an entry, or why it is left out
 _STREAM = 1  # of `draw_share`: a request's delay does not depend on which request was drawn
+
+
+class _LogKeys(NamedTuple):
+    """Keys of an access log in JSON. `start`: the time at which the request began."""
+
+    method: str
+    path: str
+    host: str
+    start: str
+
+
+_JSON_LOGS = (
+    _LogKeys("RequestMethod", "RequestPath", "RequestAddr", "StartUTC"),  # Traefik
+    _LogKeys("method", "x-envoy-origin-path", ":authority", "start_time"),  # Envoy Gateway
+    _LogKeys("method", "path", "authority", "start_time"),  # Istio
+)
 
 
 @dataclass(frozen=True)
@@ -122,7 +162,7 @@ class _Entry(NamedTuple):
 
 def _read(content: bytes, digest: str, *, skip_bad: bool, timed: bool) -> Recorded:
     parse, entries = _recognise(content)
-    is_log = parse in {_parse_caddy_line, _parse_access_line}
+    is_log = parse in {_parse_json_log_line, _parse_log_line}
     if timed and not is_log and parse is not _parse_har_entry:
         raise FieldError(["replay_times"], "a file in this format holds no times; leave it out", also=["replay"])
     left_out = Counter[str]()
@@ -153,14 +193,15 @@ def _recognise(content: bytes) -> tuple[_Parse, Iterable[Any]]:
     with contextlib.suppress(ValueError, RecursionError, LookupError, TypeError):
         if isinstance(entries := json.loads(content)["log"]["entries"], list):
             return _parse_har_entry, entries
-    keys, lines = set[str](), io.BytesIO(content)
-    for line in itertools.islice(filter(bytes.strip, io.BytesIO(content)), 1000):  # the first may be other messages
-        if _LOG_LINE.match(line.decode("latin-1")):
-            return _parse_access_line, lines
+    keys, lines = set[str](), _lines_of(content)
+    first_lines = itertools.islice(filter(bytes.strip, _lines_of(content)), 1000)
+    for line in first_lines:  # some may be other messages
+        if _match_log_line(line):
+            return _parse_log_line, lines
         with contextlib.suppress(ValueError, RecursionError):
             if isinstance(document := json.loads(line), dict):
-                if isinstance(document.get("request"), dict):
-                    return _parse_caddy_line, lines
+                if _find_log_keys(document) or isinstance(document.get("request"), dict):
+                    return _parse_json_log_line, lines
                 keys |= document.keys()
     if "header" in keys and keys <= _VEGETA_KEYS:
         return _parse_target, lines
@@ -172,6 +213,13 @@ def _recognise(content: bytes) -> tuple[_Parse, Iterable[Any]]:
     if content.strip() and not re.match(rb'\s*\{[ \t]*"', content):  # errors of JSON Lines name the line
         raise ValueError(f"its format is unknown. Supported are {_SUPPORTED}")
     return _parse_line, lines
+
+
+def _lines_of(content: bytes) -> Iterator[bytes]:
+    """Yield the lines of a file, without the prefix of `docker compose logs`."""
+    for line in io.BytesIO(content):
+        prefix = _COMPOSE_PREFIX.match(line)
+        yield line[prefix.end() :] if prefix else line
 
 
 def _parse_entries(
@@ -281,8 +329,12 @@ def _parse_target(line: bytes) -> _Entry:
     return _Entry(_make_recorded(document["method"], path, headers, body), host)
 
 
-def _parse_caddy_line(line: bytes) -> _Entry | str:
+def _parse_json_log_line(line: bytes) -> _Entry | str:
     document = _load_object(line)
+    if keys := _find_log_keys(document):
+        host = document.get(keys.host)
+        start = document[keys.start]
+        return _make_logged(document[keys.method], document[keys.path], {}, host, time=start)
     request, logger, lasted = document.get("request"), document.get("logger", ""), document.get("duration")
     if not isinstance(request, dict) or not f"{logger}.".startswith(("http.log.access.", ".")):
         return _NOT_HTTP
@@ -292,22 +344,44 @@ def _parse_caddy_line(line: bytes) -> _Entry | str:
     return _make_logged(request["method"], request["uri"], headers, request["host"], **time)
 
 
-def _parse_access_line(line: bytes) -> _Entry | str:
-    found = _LOG_LINE.match(line.decode("latin-1"))
+def _find_log_keys(document: dict[str, Any]) -> _LogKeys | None:
+    """Return the keys of the log that an object is from. None: Caddy's, or no access."""
+    for keys in _JSON_LOGS:
+        if document.keys() >= {keys.method, keys.path, keys.start}:
+            return keys
+    return None
+
+
+def _match_log_line(line: bytes) -> re.Match[str] | None:
+    text = line.decode("latin-1")
+    return next(filter(None, (pattern.match(text) for pattern in _LOG_LINES)), None)
+
+
+def _parse_log_line(line: bytes) -> _Entry | str:
+    found = _match_log_line(line)
     if found is None:
         raise ValueError("it is not a line of an access log")
-    parts = _REQUEST_LINE.fullmatch(found[2])  # others are "-" for a timeout, or bytes of TLS
-    return _NOT_HTTP if parts is None else _make_logged(parts[1], parts[2], {}, None, time=found[1])
+    if found["status"] == "-":
+        return "without a status"
+    parts = _REQUEST_LINE.fullmatch(found["line"])
+    if parts is None:  # "-" for a timeout, or bytes of TLS
+        return _NOT_HTTP
+    host = found.groupdict().get("host")
+    return _make_logged(parts[1], parts[2], {}, host, time=found["time"])
 
 
-def _make_logged(method: str, target: str, headers: dict[str, str], host: str | None, **time: Any) -> _Entry | str:
+def _make_logged(
+    method: str, target: str | None, headers: dict[str, str], host: str | None, **time: Any
+) -> _Entry | str:
+    if target is None or target == "*":  # a TCP connection, or OPTIONS about the server
+        return _NOT_HTTP
     if method not in {"GET", "HEAD", "OPTIONS"}:
         return "with other methods than GET, HEAD and OPTIONS, whose bodies a log does not hold"
-    if target == "*":  # OPTIONS about the server
-        return _NOT_HTTP
     if target.startswith(("http://", "https://")):
         host, target = _split_url(target)
-    return _Entry(_make_logged_request(method, target, headers.get("Accept")), host and host.lower(), **time)
+    if host:
+        host = re.sub(":(?:80|443)$", "", host.lower())
+    return _Entry(_make_logged_request(method, target, headers.get("Accept")), host, **time)
 
 
 @cache  # bounded by the size of the file

@@ -64,6 +64,71 @@ def test_a_log_of_caddy_has_other_lines_and_other_hosts(replay):
     assert recorded.left_out == "2 that are not HTTP requests, 1 for other hosts than a.test"
 
 
+TRAEFIK = [
+    {"RequestMethod": "GET", "RequestPath": "/1", "RequestAddr": "a.test",
+     "StartUTC": f"2026-03-01T10:00:{second:09.6f}00Z", "Duration": 10**9, "time": "2026-03-01T10:00:09Z"}
+    for second in (0.125, 1.5)
+]  # fmt: skip
+ENVOY_GATEWAY = [
+    {":authority": "a.test", "method": "GET", "x-envoy-origin-path": "/1", "response_code": 200,
+     "start_time": f"2026-03-01T10:00:{second:06.3f}Z"}
+    for second in (0.125, 1.5)
+]  # fmt: skip
+ISTIO = [
+    {"authority": "a.test", "method": one["method"], "path": "/1", "start_time": one["start_time"]}
+    for one in ENVOY_GATEWAY
+]
+OTHER_MESSAGE = {"level": "info", "time": "2026-03-01T10:00:00Z", "message": "Starting"}
+TCP = {"method": None, "x-envoy-origin-path": None, "start_time": "2026-03-01T10:00:00Z", "path": None}
+ALB = (
+    '{kind} 2026-03-01T10:00:09.9Z app/shop/50dc 192.0.2.10:40112 - -1 -1 -1 {status} - 34 366 "{line}" '
+    '"an \\"agent\\"" - - - "Root=1-58" "-" "-" 0 2026-03-01T10:00:{second:09.6f}Z "forward" "-" "-" "-" "-" "-" "-"'
+)
+ENVOY = '[2026-03-01T10:00:{second:06.3f}Z] "{line}" {status} UAEX {more}0 11 4 - "-" "curl/8" "6b0e" "{host}" "-"{end}'
+
+
+def envoy_lines(**parts) -> list[str]:
+    parts = {"more": "", "end": "", "status": 200, "host": "a.test", **parts}
+    lines = [("GET /1 HTTP/2", {"second": 0.125}), ("GET /1 HTTP/1.1", {"second": 1.5}),
+             ("GET /2 HTTP/1.1", {"second": 2, "host": "b.test:8443"}), ("- - -", {"second": 3})]  # fmt: skip
+    return [ENVOY.format(line=line, **(parts | own)) for line, own in lines]
+
+
+OTHER_LOGS = {
+    "traefik": [*map(json.dumps, (OTHER_MESSAGE, *TRAEFIK)), json.dumps({**TRAEFIK[0], "RequestAddr": "b.test"})],
+    "envoy gateway": [*map(json.dumps, (TCP, *ENVOY_GATEWAY)),
+                      json.dumps({**ENVOY_GATEWAY[0], ":authority": "b.test"})],
+    "istio": [*map(json.dumps, (TCP, *ISTIO)), json.dumps({**ISTIO[0], "authority": "b.test"})],
+    "envoy": envoy_lines(),
+    "istio text": envoy_lines(more='via_upstream - "-" ', end=" outbound|80||a.test 10.0.0.1:1 10.0.0.2:80 - default"),
+    "alb": [ALB.format(kind=kind, second=second, status=status, line=line) for kind, second, status, line in (
+        ("http", 0.125, 200, "GET http://a.test:80/1 HTTP/1.1"), ("h2", 1.5, 502, "GET https://A.test:443/1 HTTP/2.0"),
+        ("https", 2, 200, "GET https://b.test:443/ HTTP/1.1"), ("http", 3, 400, "- http://a.test:80- -"))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("prefix", ["", "proxy-1  | ", "web | 2026-03-02T11:00:00.123456789Z "])
+@pytest.mark.parametrize("lines", OTHER_LOGS.values(), ids=OTHER_LOGS)
+def test_logs_of_other_proxies_have_hosts_and_starts(replay, lines, prefix):
+    """Also with the prefix of `docker compose logs`. Times are the starts, not the ends that the lines also have."""
+    recorded = read_recorded_requests(replay(*(prefix + line for line in lines)))
+    assert (lines_of(recorded), recorded.weights) == (["GET /1"], [2])
+    assert sorted(recorded.left_out.split(", ")) == ["1 for other hosts than a.test", "1 that are not HTTP requests"]
+    timed = read_recorded_requests(replay(*(prefix + line for line in lines), replay_times=True))
+    assert list(timed.times) == pytest.approx([0, 1.375])
+
+
+@pytest.mark.parametrize("line", [
+    log_line("GET /2 HTTP/1.1").replace(" 200 -", " - -"), envoy_lines(status="-")[0],
+    ALB.format(kind="http", second=3, status="-", line="GET http://a.test:80/2 HTTP/1.1"),
+])  # fmt: skip
+def test_a_line_without_a_status_is_left_out_alone(replay, line):
+    """The answer of another line is known, and so is its request."""
+    good = OTHER_LOGS["alb"][0] if line.startswith("http") else log_line("GET /1 HTTP/1.1")
+    recorded = read_recorded_requests(replay(line, good))
+    assert (lines_of(recorded), recorded.left_out) == (["GET /1"], "1 without a status")
+
+
 def test_targets_of_vegeta_have_lists_of_headers_and_bodies_in_base64(replay):
     lines = (
         {"method": "GET", "url": "http://a.test/1"},
