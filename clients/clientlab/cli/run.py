@@ -77,6 +77,7 @@ class _GroupedCommand(click.Command):
 @click.option("--replay", type=click.Path(dir_okay=False, resolve_path=True),
               help="Send the recorded requests of this file: HAR, access log, JSON Lines or vegeta.")
 @click.option("--replay-times", is_flag=True, help="Send them at their recorded times (open load).")
+@click.option("--max-gap", type=TIME, help="Shorten longer pauses between recorded times to this (10s).")
 @click.option("--skip-bad", is_flag=True, help="Leave out entries of the file that cannot be read.")
 @click.option("--route", "routes", type=click.Choice(["direct", "proxy", "proxy-tls"]), metavar="ROUTE", multiple=True,
               help="direct, proxy or proxy-tls; repeatable.  [default: direct]")

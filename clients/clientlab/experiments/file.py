@@ -23,8 +23,8 @@ from clientlab.workload.workload import Workload
 _Fields = dict[str, Any]
 
 _NO_AXIS = (
-    "headers", "body", "body_base64", "replay", "replay_sha256", "replay_times", "skip_bad", "seed", "timeout",
-    "deadline", "request_limit", "memory_limit", "warmup", "expect", "cold",
+    "headers", "body", "body_base64", "replay", "replay_sha256", "replay_times", "skip_bad", "max_gap", "seed",
+    "timeout", "deadline", "request_limit", "memory_limit", "warmup", "expect", "cold",
 )  # fmt: skip
 """Fields of a workload that hold several values, or are equal for all arms."""
 

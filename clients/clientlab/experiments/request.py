@@ -22,16 +22,19 @@ from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, path_of, read_experiment
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import OWN_UPSTREAM, Arm, EnvironmentSpec, Plan, RunSettings, Target
-from clientlab.running.schedule import estimate_round_seconds
+from clientlab.running.schedule import estimate_round_seconds, estimate_seconds
 from clientlab.testbeds.compose import link_of_stack
 from clientlab.testbeds.external import ExternalServers
 from clientlab.text import mask_headers, mask_text
 from clientlab.validation import validate
+from clientlab.workload.load import longest_pause
 from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.values import LINK_PARTS, Stages, write_link_part
 from clientlab.workload.workload import NOT_MEASURED, Workload
 
 _COLD_ROUNDS = 10  # rounds of a cold run without `rounds`: its trials are short, and vary more than others
+_HOUR = 3600.0
+_MOST_HOURS = 24.0  # of a run at recorded times whose gaps have no limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +160,7 @@ def plan_run(request: RunRequest, base: Experiment, external: ExternalServers | 
         if plan.budget is not None and plan.budget < (needed := estimate_round_seconds(plan)):
             about = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}"
             raise FieldError(["budget"], f"{about}; write at least {ceil(needed)}s", value=units.time(plan.budget))
+        _check_gaps(plan)
     for fault in faults.values():
         say(fault)
     for path, one in {one.replay: one for one in plan.workloads.values() if one.replay is not None}.items():
@@ -165,6 +169,18 @@ def plan_run(request: RunRequest, base: Experiment, external: ExternalServers | 
     if plan.unavailable_arms:
         say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
     return plan
+
+
+def _check_gaps(plan: Plan) -> None:
+    """Raise FieldError if recorded times without `max_gap` make a run longer than a day."""
+    hours = estimate_seconds(plan) / _HOUR
+    if hours <= _MOST_HOURS:
+        return
+    for workload in plan.workloads.values():
+        if workload.replay_times and workload.max_gap is None:
+            gap = longest_pause(workload) / _HOUR
+            message = f"the run would take {hours:,.0f} h, with {gap:,.0f} h between two requests"
+            raise FieldError(["replay_times"], f"{message}; shorten its gaps with `max_gap`")
 
 
 def _experiment_of_strategies(request: RunRequest) -> Experiment:

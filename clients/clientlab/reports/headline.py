@@ -140,6 +140,8 @@ def load_lines(plan: Plan) -> list[str]:
     for name, one in plan.workloads.items():
         parts = ["recorded requests" if one.replay else mask_text(f"{one.method} {shorten(one.path)}")]
         parts += ["at their recorded times"] if one.replay_times else []
+        if one.max_gap is not None:
+            parts.append(f"gaps of at most {units.time(one.max_gap)}")
         parts += [] if one.delay is None else [f"delay {one.delay}"]
         parts += [] if one.stream is None else [f"streams ({'&'.join(filter(None, (one.stream, one.stream_options)))})"]
         if one.events is not None:

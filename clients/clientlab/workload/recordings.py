@@ -99,7 +99,7 @@ class Recorded:
     left_out: str  # how many entries are not sent, and why; empty if all are
 
 
-_known: dict[tuple[str | None, bool, bool], Recorded] = {}  # by digest, `skip_bad` and `replay_times`
+_known: dict[tuple[object, ...], Recorded] = {}  # by digest, `skip_bad`, `replay_times` and `max_gap`
 
 
 def pin_recorded_requests(workload: Workload) -> Workload:
@@ -108,10 +108,13 @@ def pin_recorded_requests(workload: Workload) -> Workload:
     With `replay_times`, it also gets their number. Raise FieldError if they cannot be read, or if fields conflict.
     """
     if workload.replay is None:
-        for field in ("replay_times", "skip_bad"):
+        for field in ("replay_times", "skip_bad", "max_gap"):
             if getattr(workload, field):
                 raise FieldError([field], "only recorded requests have it; set `replay` too, or leave it out")
         return workload
+    if workload.max_gap is not None and not workload.replay_times:
+        message = "only recorded times have gaps; set `replay_times` too, or leave it out"
+        raise FieldError(["max_gap"], message)
     recorded = _open(workload)
     if workload.replay_times:
         if workload.duration is not None or workload.requests not in {None, len(recorded.requests)}:
@@ -123,7 +126,11 @@ def pin_recorded_requests(workload: Workload) -> Workload:
 
 def read_recorded_requests(workload: Workload) -> Recorded:
     """Return the recorded requests of a workload, whose file a process reads once. Raise FieldError."""
-    return _known.get((workload.replay_sha256, workload.skip_bad, workload.replay_times)) or _open(workload)
+    return _known.get(_key_of(workload, workload.replay_sha256)) or _open(workload)
+
+
+def _key_of(workload: Workload, digest: str | None) -> tuple[object, ...]:
+    return digest, workload.skip_bad, workload.replay_times, workload.max_gap
 
 
 def _open(workload: Workload) -> Recorded:
@@ -133,9 +140,9 @@ def _open(workload: Workload) -> Recorded:
         found = hashlib.sha256(content).hexdigest()
         if digest is not None and digest != found:
             raise ValueError("the file has changed since the run was planned; restore it, or measure anew")
-        key = (found, workload.skip_bad, workload.replay_times)
+        key = _key_of(workload, found)
         if key not in _known:
-            _known[key] = _read(content, found, skip_bad=workload.skip_bad, timed=workload.replay_times)
+            _known[key] = _read(content, found, workload)
     except (OSError, ValueError) as error:
         raise FieldError(["replay"], getattr(error, "strerror", None) or str(error), value=path) from error
     return _known[key]
@@ -160,13 +167,14 @@ class _Entry(NamedTuple):
     lasted: Any = 0.0
 
 
-def _read(content: bytes, digest: str, *, skip_bad: bool, timed: bool) -> Recorded:
+def _read(content: bytes, digest: str, workload: Workload) -> Recorded:
+    timed = workload.replay_times
     parse, entries = _recognise(content)
     is_log = parse in {_parse_json_log_line, _parse_log_line}
     if timed and not is_log and parse is not _parse_har_entry:
         raise FieldError(["replay_times"], "a file in this format holds no times; leave it out", also=["replay"])
     left_out = Counter[str]()
-    found = list(_parse_entries(parse, entries, left_out, skip_bad=skip_bad, timed=timed))
+    found = list(_parse_entries(parse, entries, left_out, skip_bad=workload.skip_bad, timed=timed))
     hosts = Counter(one.host for _, one in found if one.host or is_log)  # a log without hosts may have lines of a proxy
     if len(hosts) > 1:
         main = max(hosts, key=hosts.__getitem__)
@@ -184,7 +192,9 @@ def _read(content: bytes, digest: str, *, skip_bad: bool, timed: bool) -> Record
         counts = Counter(requests)  # equal requests of a log are the same object
         if not timed and len(counts) < len(requests):
             requests, weights = list(counts), list(map(float, counts.values()))
-    times = _start_times([moment for moment, _ in found]) if timed else ()
+    times: Sequence[float] = ()
+    if timed:
+        times = _start_times([moment for moment, _ in found], workload.max_gap)
     return Recorded(requests, weights, times, digest, reasons)
 
 
@@ -244,13 +254,19 @@ def _parse_entries(
             yield moment, one
 
 
-def _start_times(moments: Sequence[float]) -> Sequence[float]:
-    """Return seconds after the first moment. Moments in whole seconds are spread evenly over each second."""
+def _start_times(moments: Sequence[float], max_gap: float | None) -> Sequence[float]:
+    """Return seconds after the first moment. Moments in whole seconds are spread evenly over each second.
+
+    Gaps that are longer than `max_gap` are shortened to it.
+    """
     starts = [moment - moments[0] for moment in moments]
     if all(map(float.is_integer, moments)):
         starts = [second + k / count for second, count in Counter(starts).items() for k in range(count)]
     if starts[-1] <= 0:
         raise ValueError("all its requests have the same time, which makes no schedule; leave out `replay_times`")
+    if max_gap is not None:
+        gaps = (min(later - earlier, max_gap) for earlier, later in itertools.pairwise(starts))
+        starts = list(itertools.accumulate(gaps, initial=0.0))
     return array("d", starts)
 
 

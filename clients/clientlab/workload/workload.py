@@ -112,8 +112,9 @@ class Workload:
     `elapsed` also records the library's own time, and `first_byte` the time to the first byte of the body, which the
     client reads as it arrives and does not keep. `expect`: the statuses of successes; None: those below 400. `replay`:
     a file of recorded requests, which replace path, method and body; `replay_sha256`: its digest. `skip_bad` leaves out
-    its unreadable entries. `replay_times` sends the others at their recorded times. A trial fails `deadline` seconds
-    after the start of its process; None: the lab chooses. `timeout` limits connecting and each wait for bytes.
+    its unreadable entries. `replay_times` sends the others at their recorded times, with gaps of at most `max_gap`
+    (None: as recorded). A trial fails `deadline` seconds after the start of its process; None: the lab chooses.
+    `timeout` limits connecting and each wait for bytes.
     `request_limit` (of a whole request; None: 30 s more than the timeout) and `memory_limit` (bytes of all processes)
     end a trial: see trial/measurement.py. A `cold` trial sends one request from a new interpreter, without a warm-up,
     and its time includes the imports.
@@ -133,6 +134,7 @@ class Workload:
     replay_sha256: str | None = None  # the plan fills it in, and trials check it
     replay_times: Switch = False
     skip_bad: Switch = False
+    max_gap: Time | None = None
     payload_size: Annotated[_Whole, ValueRange(0, _MOST_BYTES, "characters")] | None = None
     encode: Literal["once", "each"] = "once"
     parse: Switch = False

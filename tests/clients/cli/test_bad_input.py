@@ -42,6 +42,7 @@ WRONG_WORDS = [
     ((*RUN, "--shards", "2"), ["--shards 2", "'http.client'"]),
     ((*RUN, "--find-max", "p98<1s"), ["--find-max", "'p98'"]),
     ((*RUN, "--replay-times"), ["--replay-times", "--replay"]),
+    ((*RUN, "--max-gap", "10s"), ["--max-gap", "--replay"]),
     ((*RUN, "--stream", "xml"), ["'--stream'", "openai-chat"]),
     ((*RUN, "--stream", "sse", "-n", "100000", "--events", "1000"), ["--events and -n", "5,000,000"]),
     ((*RUN, "--stream", "sse", "--stream-options", "colour=red"), ["--stream-options", "'colour'", "pings"]),

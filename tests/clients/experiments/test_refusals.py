@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from clientlab import strategies
@@ -134,3 +136,22 @@ def test_a_file_that_is_not_text_or_has_no_quick_form_is_refused(mine, tmp_path)
     path.write_bytes(bytes(range(256)))
     with pytest.raises(LabError, match=r"mine\.toml: [^\n]+$"):
         read_experiment(path)
+
+
+@pytest.mark.parametrize(("gap", "rounds", "is_refused"), [(25, 1, True), (13, 1, True), (9, 1, False), (9, 3, True)])
+def test_a_recording_whose_gaps_take_more_than_a_day_needs_a_limit(gap, rounds, is_refused, mine, tmp_path):
+    """With two requests, the gap counts twice: another mean gap follows the last request."""
+    times = ("2026-03-01T00:00:00Z", f"2026-03-{1 + gap // 24:02}T{gap % 24:02}:00:00Z")
+    requests = [{"method": "GET", "url": f"http://a.test/{time}", "headers": []} for time in times]
+    entries = [{"request": request, "startedDateTime": time} for request, time in zip(requests, times, strict=True)]
+    (tmp_path / "a.har").write_text(json.dumps({"log": {"entries": entries}}))
+    load = '[workloads.w]\nreplay = "a.har"\nreplay_times = true\n'
+    path = mine(f"rounds = {rounds}\n{TOP}{load}")
+    if is_refused:
+        with pytest.raises(LabError, match=f"replay_times: .*with {gap} h between.*max_gap"):
+            checked_plan(path)
+    else:
+        checked_plan(path)
+    checked_plan(mine(f'{TOP}{load}max_gap = "10s"\n'))
+    with pytest.raises(LabError, match="10ms or 10s"):
+        checked_plan(mine(f"{TOP}{load}max_gap = 10\n"))

@@ -203,8 +203,21 @@ def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, 
     assert sum(map(requests_in, parts)) == len(starts)
 
 
+@pytest.mark.parametrize(("moments", "starts"), [
+    ([100, 100.5, 5000, 5000.25, 9e6], [0, 0.5, 2.5, 2.75, 4.75]), ([100.5, 101.5], [0, 1]),
+])  # fmt: skip
+def test_longer_gaps_of_a_recording_are_shortened(replay, moments, starts):
+    lines = [caddy_line(f"/{k}", moment) for k, moment in enumerate(moments)]
+    assert read_recorded_requests(replay(*lines, replay_times=True)).times[-1] == moments[-1] - moments[0]
+    workload = pin_recorded_requests(replay(*lines, replay_times=True, max_gap=2.0))
+    check_load(workload)
+    schedule = arrivals_of(workload)
+    assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(starts)
+
+
 @pytest.mark.parametrize(("lines", "fields", "key"), [
     (['{"path": "/"}'], {}, "replay_times"),
+    ([caddy_line("/")], {"max_gap": 2.0, "replay_times": False}, "max_gap"),
     ([log_line("GET / HTTP/1.1")], {}, "replay"),
     ([caddy_line("/", None), caddy_line("/")], {}, "replay"),
     (TIMED[0][0], {"requests": 3}, "requests"), (TIMED[0][0], {"duration": 3.0}, "duration"),
@@ -212,5 +225,5 @@ def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, 
 ])  # fmt: skip
 def test_recorded_times_need_times_and_no_other_schedule(replay, lines, fields, key):
     with pytest.raises(FieldError) as refusal:
-        check_load(pin_recorded_requests(replay(*lines, replay_times=True, **fields)))
+        check_load(pin_recorded_requests(replay(*lines, **{"replay_times": True, **fields})))
     assert refusal.value.key == (key,)
