@@ -21,7 +21,7 @@ from clientlab.cli.output import LabConsole
 from clientlab.cluster.measurement import ClusterMeasurement
 from clientlab.cluster.workers import check_portable, connect
 from clientlab.errors import FieldError, IncompleteRun, LabError, PluginError
-from clientlab.experiments.request import RunRequest, naming_file, plan_run, read_base
+from clientlab.experiments.request import RunRequest, naming_file, plan_run, read_base, read_environment
 from clientlab.judging.thresholds import Threshold, check_limits
 from clientlab.reports.headline import load_lines
 from clientlab.reports.progress import ProgressLines
@@ -218,8 +218,15 @@ def _with_folders(run: Run, request: RunRequest) -> dict[str, EnvironmentSpec]:
             folder = spec.folder or (held[name].folder if name in held else "PATH")
             message = f"its trials run in environment {name!r}; add `environments` {shlex.quote(f'{name}={folder}')}"
             raise FieldError(["resume"], message, value=run.run)
-        given = str(Path(request.environments[name]).expanduser().absolute())
-        if spec.folder not in {None, given}:
-            raise FieldError(["environments"], f"environment {name!r} of the run is {spec.folder}", value=given)
-        found[name] = EnvironmentSpec(folder=given)
+        text = request.environments[name]
+        given = read_environment(text)
+        if given.folder is None:
+            is_same = list(map(mask_text, given.requirements)) == spec.requirements
+        else:
+            is_same = spec.folder in {None, given.folder}
+        if not is_same:
+            was = spec.folder or " ".join(spec.requirements)
+            message = f"environment {name!r} of the run is {was}"
+            raise FieldError(["environments"], message, value=mask_text(text))
+        found[name] = given
     return found

@@ -44,8 +44,9 @@ class _GroupedCommand(click.Command):
               help="Round-trip time of an emulated network: 35ms, or several: 1ms,20ms.")
 @click.option("--url", metavar="[NAME=]URL", multiple=True, callback=shared.read_urls,
               help="Measure your own server; repeat with names to compare: base=http://127.0.0.1:8001/.")
-@click.option("--env", "environments", metavar="NAME=PATH", multiple=True, callback=shared.pairs("="),
-              help="Measure in this virtual environment; repeat to compare.")
+@click.option("--env", "environments", metavar="NAME=ENV", multiple=True, callback=shared.pairs("="),
+              help="Measure in this virtual environment (a path), or in one with this package: httpx==0.28.1, "
+              "git+https://…@REF or a folder of sources; repeat to compare.")
 @click.option("--rounds", type=int, help="Trials of each strategy, interleaved.  [default: 3]")
 @click.option("--budget", type=TIME, help="Add rounds until everything is decided, for at most this long (60s).")
 @click.option("--rate", type=RATE,

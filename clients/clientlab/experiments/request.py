@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import ceil
@@ -33,6 +34,8 @@ from clientlab.workload.values import LINK_PARTS, Stages, write_link_part
 from clientlab.workload.workload import NOT_MEASURED, Workload
 
 _COLD_ROUNDS = 10  # rounds of a cold run without `rounds`: its trials are short, and vary more than others
+_REQUIREMENT = re.compile(r"[\w.-]+ *(\[[^]]*\])? *([=<>~!]=|[<>@])|[a-z+]+://")
+"""How a requirement with a version, or an address, begins."""
 _HOUR = 3600.0
 _MOST_HOURS = 24.0  # of a run at recorded times whose gaps have no limit
 
@@ -50,7 +53,7 @@ class RunRequest:
     strategies: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
     routes: tuple[str, ...] = ()
-    environments: Mapping[str, str] = field(default_factory=dict)  # name → folder
+    environments: Mapping[str, str] = field(default_factory=dict)  # see `read_environment`
     rtt: tuple[float, ...] = ()  # seconds; several values are an axis
     bandwidth: tuple[float, ...] = ()  # bits per second
     url: Mapping[str, str] = field(default_factory=dict)  # name → URL of the user's own servers; one may have no name
@@ -266,6 +269,20 @@ def _fit_workloads(plan: Plan, external: ExternalServers) -> Plan:
     return plan.model_copy(update={"arms": arms, "workloads": workloads})
 
 
+def read_environment(text: str) -> EnvironmentSpec:
+    """Return the environment that a text of the command line names.
+
+    It is a virtual environment or a Python if `text` is a path. Otherwise uv builds it:
+    from a folder of sources, a requirement with a version, or an address.
+    """
+    path = Path(text).expanduser().absolute()
+    if (path / "pyproject.toml").is_file():
+        return EnvironmentSpec(requirements=[str(path)])
+    if _REQUIREMENT.match(text) and not path.exists():
+        return EnvironmentSpec(requirements=[text])
+    return EnvironmentSpec(folder=str(path))
+
+
 def override(base: Experiment, request: RunRequest) -> Experiment:
     """Return the experiment with the values of the request. Raise FieldError for one that contradicts it."""
     if base.strategies and not (base.claims or base.baseline):  # nothing would miss the arms that are replaced
@@ -282,8 +299,7 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
     if request.url:
         changes["servers"] = {name: url for name, url in request.url.items() if name}
     if request.environments:
-        folders = {name: str(Path(path).expanduser().absolute()) for name, path in request.environments.items()}
-        changes["environments"] = {name: EnvironmentSpec(folder=folder) for name, folder in folders.items()}
+        changes["environments"] = {name: read_environment(text) for name, text in request.environments.items()}
     # Each of these decides when the run ends, except the budget of a precision, which limits its time.
     is_limited = base.precision is not None and "rounds" not in changes
     if changes.keys() & {"rounds", "budget", "precision"} and not is_limited:

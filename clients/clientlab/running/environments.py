@@ -132,7 +132,8 @@ def _find_program(folder: Path) -> str:
     program = path if path.is_file() else path / "bin" / "python"
     if not program.is_file():
         reason = f"{path} has no bin/python" if path.exists() else f"there is no {path}"
-        raise LabError(f"{reason}; name the folder of a virtual environment, or a Python")
+        advice = "name the folder of a virtual environment, a Python, or a package with its version"
+        raise LabError(f"{reason}; {advice}")
     return str(program)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -73,6 +74,21 @@ def test_a_resumed_run_needs_its_environment_on_the_command_line(marks, clientla
     for words in (("--env", "e=/another"), ("--env", "e=/an/environment", "--env", "f=/another")):
         said = clientlab("run", "--resume", "a", *words)
         assert (said.code, said.err.startswith("clientlab: --env ")) == (2, True)
+    assert marks() == []
+
+
+def test_a_resumed_run_needs_the_requirement_of_its_environment_again(marks, clientlab, monkeypatch):
+    monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: 1)
+    run = a_run(a_trial("urllib3", upstream="127.0.0.1:9"), name="a", rounds=2)
+    arms = [arm.model_copy(update={"environment": "e"}) for arm in run.experiment.arms]
+    spec = EnvironmentSpec(requirements=["no-such-library-of-the-lab==9"])
+    plan = run.experiment.model_copy(update={"environments": {"e": spec}, "arms": arms})
+    keep(run.model_copy(update={"experiment": plan, "trials": []}))
+    said = clientlab("run", "--resume", "a", "--env", "e=no-such-library-of-the-lab==8")
+    assert (said.code, said.err.startswith("clientlab: --env ")) == (2, True)
+    assert "is no-such-library-of-the-lab==9" in said.err
+    said = clientlab("run", "--resume", "a", "--env", f"e={spec.requirements[0]}")
+    assert (said.code, "nothing listens" in said.err, "--env" in said.err) == (2, True, False)
     assert marks() == []
 
 

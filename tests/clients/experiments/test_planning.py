@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from clientlab.experiments.file import read_plan
+from clientlab.results.plan import EnvironmentSpec
 from clientlab.workload.values import Link, make_link
 from clients.plans import checked_plan
 
@@ -46,6 +49,33 @@ def test_claims_name_arms_of_a_sweep_by_its_ends(mine):
     assert best.arms == ["it[semaphore=1]", "it[semaphore=5]", "it[semaphore=9]"]
     assert short.claims[0].b == "it[semaphore=4]"
     assert short.shortened == ["arms.it.settings.semaphore: [1, 5, 9] → [2, 3, 4]"]
+
+
+@pytest.mark.parametrize("requirement", [
+    "httpx2==2.16.2", "httpx[http2] >= 0.28", "httpx~=0.28.0", "httpx @ git+https://example.org/httpx@faster",
+    "git+https://example.org/httpx@faster", "https://example.org/httpx-1.0-py3-none-any.whl",
+])  # fmt: skip
+def test_an_environment_of_the_command_line_may_be_a_requirement(requirement, mine):
+    (spec,) = checked_plan(mine(ARM), environments={"new": requirement}).environments.values()
+    assert spec == EnvironmentSpec(requirements=[requirement])
+
+
+@pytest.mark.parametrize("path", ["venvs/new", "httpx2", "~/a==b", "./a==b", "/a@b", "a==b"])
+def test_other_environments_of_the_command_line_are_paths(path, mine, monkeypatch, tmp_path):
+    """A name without a version is a folder, since a mistyped path must not install a package of that name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    Path("a==b").mkdir()
+    (spec,) = checked_plan(mine(ARM), environments={"new": path}).environments.values()
+    assert spec == EnvironmentSpec(folder=str(Path(path.replace("~", "/home/me")).absolute()))
+
+
+def test_an_environment_of_the_command_line_may_be_a_folder_of_sources(mine, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("head").mkdir()
+    Path("head/pyproject.toml").touch()
+    (spec,) = checked_plan(mine(ARM), environments={"new": "head"}).environments.values()
+    assert spec == EnvironmentSpec(requirements=[str(tmp_path / "head")])
 
 
 LINKED = 'question = "Which?"\nstrategies = ["urllib3"]\n[workloads.w]\nrequests = 5\n'
