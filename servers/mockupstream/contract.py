@@ -89,7 +89,7 @@ class Contract:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._reader = BehaviourReader(settings)
-        self._read_stream = lru_cache(maxsize=256)(lambda chosen: read_stream(dict(chosen), settings))
+        self._read_stream = lru_cache(maxsize=16)(lambda chosen: read_stream(dict(chosen), settings))
 
     def reply(self, route: Route, call: Call) -> Reply:
         """Return the response and its delay in seconds. A refused request also gets a response."""

@@ -97,11 +97,19 @@ def test_the_seed_decides_the_gaps(upstream: Server) -> None:
     assert gaps(7) != gaps(8)
 
 
+def test_an_event_may_be_large(upstreams: dict[str, Server]) -> None:
+    for upstream in upstreams.values():
+        first, _ = upstream.ask("/stream?events=1&size=1000000").body.split(b"\n\n", 1)
+        assert len(first) == len("data: ") + 1_000_000
+        assert len(MARK.findall(first)) == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
         ("format=xml", "format"), ("every=0", "every"), ("events=0", "events"), ("events=9999999", "events"),
         ("size=5", "size"), ("first=11s", "first"), ("colour=red", "colour"), ("events=100000", "MAX_SIZE"),
+        ("size=16777217&events=1", "16777216"),
         ("type=a/b%0D%0AX:c", "type"),
     ],
 )  # fmt: skip

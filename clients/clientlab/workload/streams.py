@@ -16,6 +16,8 @@ HEADER = "X-Stream"
 DEFAULT_FIRST, DEFAULT_EVERY, DEFAULT_EVENTS = Delay.parse("0ms"), Delay.parse("10ms"), 100
 MOST_EVENTS = 5_000_000  # of a trial; their records take 240 MB of disk space, and to read them takes 1 GB of memory
 UNKNOWN_SECONDS = 300.0  # that a stream of the user's own server may take before the trial counts as stalled
+_EVENT_SIZES = 31, 16 << 20  # characters of an event's text; the shortest is its mark
+_MOST_STREAM_SIZE = 256 << 20  # characters of all events, which an upstream of the lab sends at most
 _OPTIONS = ("size", "pings", "usage", "end", "sized", "type")
 _PROMPT = [{"role": "user", "content": "Hello"}]
 _CALLS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -34,9 +36,20 @@ def default_call(stream: StreamFormat) -> tuple[str, str, str | None]:
     return "POST", path, json.dumps(document)
 
 
-def check_options(options: str) -> None:
-    """Raise FieldError for further settings of a stream that the upstreams do not have."""
-    names = [name for name, _ in parse_qsl(options, keep_blank_values=True)]
+def check_options(options: str, events: int) -> None:
+    """Raise FieldError for settings of a stream of `events` that the upstreams refuse."""
+    given = parse_qsl(options, keep_blank_values=True)
+    names = [name for name, _ in given]
     if wrong := next((name for name in names if name not in _OPTIONS), None if names or not options else options):
         message = f"a stream has no setting {wrong!r}; write some of {', '.join(_OPTIONS)}, like pings=10&end=5ms"
         raise FieldError(["stream_options"], message)
+    if "size" in names:
+        _check_size(dict(given)["size"], events)
+
+
+def _check_size(size: str, events: int) -> None:
+    least, most = _EVENT_SIZES
+    most = min(most, _MOST_STREAM_SIZE // events)
+    if not size.isdecimal() or not least <= int(size) <= most:
+        message = f"each of {events:,} events has {least} to {most:,} characters"
+        raise FieldError(["stream_options"], message, value=f"size={size}")

@@ -328,7 +328,7 @@ def _check_stream(workload: Workload) -> None:
     if workload.events and workload.requests and workload.events * workload.requests > MOST_EVENTS:
         message = f"a trial may have {MOST_EVENTS:,} events in all; write fewer requests or events"
         raise FieldError(["events"], message, also=["requests"], value=f"{workload.events:,}")
-    check_options(workload.stream_options)
+    check_options(workload.stream_options, workload.events or 1)
 
 
 def _check_bodies(workload: Workload) -> None:
