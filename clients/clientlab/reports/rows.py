@@ -352,10 +352,7 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
             if figure in _FURTHER and figure is not ranks_by and len(rows) > 1:
                 best = _best_cells(rows)
                 known = [None if row.alone else row.ratios.get(figure.key) for row in rows]
-                ratios = [
-                    best.get(row.name, units.ratio_of(one))
-                    for row, one in zip(rows, known, strict=True)
-                ]
+                ratios = [best.get(row.name, units.ratio_of(one)) for row, one in zip(rows, known, strict=True)]
                 yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", ratios
         if figure is ranks:
             yield from _ratio_columns(group)

@@ -30,9 +30,7 @@ def build(*requirements: str, stack: contextlib.ExitStack):
     return environments._build(EnvironmentSpec(requirements=[*requirements]), stack)
 
 
-@pytest.mark.parametrize(
-    "requirement", ["httpx==0.28.1", "httpx[http2] == 0.28.1", "httpx==0.28.1;python_version>'3'"]
-)
+@pytest.mark.parametrize("requirement", ["httpx==0.28.1", "httpx[http2] == 0.28.1", "httpx==0.28.1;python_version>'3'"])
 def test_pinned_requirements_are_installed_once_and_shared(requirement, ran):
     with contextlib.ExitStack() as one, contextlib.ExitStack() as other:
         assert build(requirement, stack=one) == build(requirement, stack=other)
