@@ -23,6 +23,8 @@ class _Pyqwest(ClientBase):
         (ConnectionError, "tls", "received corrupt message"),
         (ConnectionError, "tls", "received fatal alert"),
         (ConnectionError, "connect"),
+        (pyqwest.ReadError, "protocol", "gzip"),
+        (pyqwest.ReadError, "protocol", "corrupt deflate"),
         (pyqwest.ReadError, "reset"),
         (pyqwest.WriteError, "reset"),
         (pyqwest.RemoteProtocolError, "reset", "connection closed before message completed"),

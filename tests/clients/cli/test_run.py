@@ -29,19 +29,19 @@ def test_options_become_the_requests_that_are_sent(clientlab, server, results):
     words = (
         "run", "-t", "urllib3", "-n", 4, "--rounds", 1, "--method", "put", "--payload-size", 50, "--name", "mine",
         "--header", "X-Mine: a b", "--header", "accept:text/x", "--timeout", "2s", "--seed", 7,
-        "--url", f"{server.url}/item/{{k}}?token=abcdefgh",
+        "--url", f"{server.url}/item/{{k}}?page=abcdefgh",
     )  # fmt: skip
     assert clientlab(*words).code == 0
     probe, *sent = server.seen
-    assert probe.target == "/item/0?token=abcdefgh"
-    assert [seen.target for seen in sent[-4:]] == [f"/item/{k}?token=abcdefgh" for k in range(4)]
+    assert probe.target == "/item/0?page=abcdefgh"
+    assert [seen.target for seen in sent[-4:]] == [f"/item/{k}?page=abcdefgh" for k in range(4)]
     for seen in server.seen:
         assert (seen.method, seen.headers["x-mine"], seen.headers["accept"]) == ("PUT", "a b", "text/x")
         assert len(json.loads(seen.body)["data"]) == 50
     run = results.read("mine")
     (workload,) = run.experiment.workloads.values()
     assert (workload.requests, workload.timeout, run.experiment.seed, workload.method) == (4, 2.0, 7, "PUT")
-    assert run.target == Target(testbed="external", url=f"{server.url}/item/{{k}}?token=abcdefgh")
+    assert run.target == Target(testbed="external", url=f"{server.url}/item/{{k}}?page=abcdefgh")
     said = clientlab(*words)  # the name is taken
     assert (said.code, said.err.startswith("clientlab: --name mine: ")) == (2, True)
 

@@ -11,6 +11,7 @@ import pytest
 
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.errors import FieldError, LabError, ServerLost
+from clientlab.testbeds import external
 from clientlab.testbeds.external import ExternalServers, ExternalTarget, split_url
 from clientlab.testbeds.servers import Endpoint
 from clientlab.trial.context import PeerAddress
@@ -127,18 +128,19 @@ def test_a_server_is_healthy_if_it_begins_any_answer():
     assert target.trouble(Workload()).startswith(f"127.0.0.1:{server.port} ")
 
 
-def test_a_server_that_did_not_answer_is_checked_before_the_next_trial(server):
+def test_a_server_that_did_not_answer_is_checked_before_the_next_trial(server, monkeypatch):
     ExternalTarget(server.url).serve()
     assert server.seen == []  # it has always answered
-    answers = iter([None, None])
+    answers = iter([None, None, None])
     with counting_server(lambda _: next(answers, ok())) as failing:
         target = ExternalTarget(failing.url)
         assert target.trouble(Workload()) is not None
-        with pytest.raises(ServerLost, match="GET"):
+        with monkeypatch.context() as patched, pytest.raises(ServerLost, match="GET"):
+            patched.setattr(external, "_OUTAGE_SECONDS", 0.0)
             target.serve()
+        target.serve()  # it waits: the next answer fails, too
         target.serve()
-        target.serve()
-    assert len(failing.seen) == 3
+    assert len(failing.seen) == 4
 
 
 def test_a_machine_without_free_ports_is_named_in_place_of_the_server(server, monkeypatch):
