@@ -127,9 +127,13 @@ class FinishedCounter:
         records = _open(self._path)[2]
         finished = len(self._full) * _BLOCK
         self.failed = sum(self._full.values())
-        for start in _find_written_blocks(self._path, self._full_until, len(records)):
-            if start in self._full:
+        waiting = [self._full_until, *_find_written_blocks(self._path, self._full_until, len(records))]
+        seen = set(self._full)
+        while waiting:
+            start = waiting.pop()
+            if start in seen or start >= len(records):
                 continue
+            seen.add(start)
             rows = records[start : start + _BLOCK]
             done = rows["done"] == 1
             count = int(np.count_nonzero(done))
@@ -138,6 +142,8 @@ class FinishedCounter:
             self.failed += failed
             if count == _BLOCK:
                 self._full[start] = failed
+            if count:  # a file system in user space may not know yet that the next block was written
+                waiting.append(start + _BLOCK)
         while self._full_until in self._full:
             self._full_until += _BLOCK
         return finished

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import subprocess
@@ -162,6 +163,21 @@ def test_requests_are_counted_whatever_gaps_their_numbers_have(tmp_path):
         assert (counter.count(), counter.failed) == (9_002, 2)
     put(log, 0)
     assert (counter.count(), counter.failed) == (9_003, 2)
+    log.close(0)
+
+
+def test_requests_in_a_row_are_counted_although_the_file_system_knows_of_none(tmp_path, monkeypatch):
+    """Some in user space learn only later what was written to a mapped file."""
+
+    def know_nothing(*_):
+        raise OSError(errno.ENXIO, "no data")
+
+    monkeypatch.setattr(log_reader.os, "lseek", know_nothing)
+    log, counter = SampleLog(tmp_path, 0, 40_000), log_reader.FinishedCounter(tmp_path)
+    for until in (1, 9_000, 9_001):
+        for number in range(until):
+            put(log, number)
+        assert counter.count() == until
     log.close(0)
 
 
