@@ -175,9 +175,9 @@ def _find_missing(figure: Figure, plan: Plan, arm: Arm) -> str | None:
         return "set `rate`"
     if figure.key in _OF_CONNECTIONS and strategies.client_spec(strategies.find(arm.strategy).client).quirks.uncounted:
         return "its library hides its connections; name another arm"
-    fewest = FEWEST_REQUESTS.get(figure.key, 0)
-    requests = expected_requests(workload)
-    if requests is not None and requests < fewest and plan.find_max is None:
+    fewest = FEWEST_REQUESTS.get(figure.key, 0) if plan.find_max is None else 0  # a search sends enough
+    requests = expected_requests(workload) if fewest else None
+    if requests is not None and requests < fewest:
         return f"it takes {fewest:,} requests per trial, not {requests:,}; send more (`requests`)"
     return None
 
@@ -297,14 +297,22 @@ def _judge_pair(run: Run, one: Threshold, pair: ArmPair, *, strict: bool) -> Thr
 
 def _judge_seconds(run: Run, one: Threshold, pair: ArmPair, confidence: float, *, strict: bool) -> ThresholdResult:
     """Judge by how many seconds a figure changed since the second of the pair; what is unknown of the first fails."""
-    name = pair[0].name
+    name, base = (arm.name for arm in pair)
     found = pair_difference(run, one.figure, pair, confidence)
     if found is not None:
         outcome = one.judge(found.value, one.edge, found.interval, strict=strict)
-        return ThresholdResult(one, run.run, name, outcome, found.value, interval=found.interval)
-    is_bound = one.figure.has_bounds(run.trials_of(name))
-    is_known = bool(clean_rounds(run, name, one.figure.of)) and not is_bound
-    return ThresholdResult(one, run.run, name, "not sure" if is_known else "failed", None, at_least=is_bound)
+        is_unknown = outcome == "not sure" and found.interval is None
+        reason = "an interval needs more rounds" if is_unknown else None
+        return ThresholdResult(one, run.run, name, outcome, found.value, interval=found.interval, reason=reason)
+    trials, label = run.finished_trials_of(name), one.figure.label
+    is_bound = one.figure.has_bounds(trials)
+    has_figure = bool(one.figure.values(trials))
+    if is_bound or not trials or (has_figure and not clean_rounds(run, name, one.figure.of)):
+        return ThresholdResult(one, run.run, name, "failed", None, at_least=is_bound)
+    reason = f"no trial of the arm has a {label}"
+    if has_figure:
+        reason = f"there is nothing to compare with: {base} has no {label} in the same rounds"
+    return ThresholdResult(one, run.run, name, "not sure", None, reason=reason)
 
 
 def _rounds_to_decide(one: Threshold, outcome: ThresholdOutcome, ratio: Ratio | None) -> int | None:

@@ -193,10 +193,8 @@ def _doubt(result: ThresholdResult) -> str:
     """Return why the outcome is not sure, and what would decide it; empty if it is sure."""
     if result.at_least:
         return _BOUND
-    if result.outcome != "not sure":
+    if result.outcome != "not sure" or result.reason:
         return ""
-    if result.interval is None:
-        return "; an interval needs more rounds"
     if result.floor:
         return f"; runs may differ by {units.share(result.floor)}, so measure both in one run"
     decides = "more rounds make it narrower" if result.threshold.in_seconds else f"to decide takes {NOT_WORTH}"

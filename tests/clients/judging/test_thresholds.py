@@ -125,7 +125,7 @@ def test_a_share_changes_in_points_between_environments():
     assert (judged.outcome, judged.found) == ("failed", pytest.approx(0.018))
 
 
-@pytest.mark.parametrize("text", ["wall +5%", "errors +0"])
+@pytest.mark.parametrize("text", ["wall +5%", "errors +0", "p50 +2ms"])
 def test_a_baseline_that_failed_is_named_and_not_the_arm_that_is_compared(text):
     trials = [a_failed_trial("urllib3", number=number, arm=ARMS[0].name, environment="base") for number in (1, 2, 3)]
     trials += [a_trial("urllib3", number, arm=ARMS[1].name, environment="head") for number in (1, 2, 3)]
@@ -314,7 +314,7 @@ def with_latencies(*more: float, level: float = 0.01, at_least: tuple[str, ...] 
         ("p50 +2ms", [0.003] * 3, "failed", "median latency +3.00 ms (+3.00 ms to +3.00 ms)"),
         ("p50 +2ms", [0.0018, 0.003, 0.0022], "not sure", "more rounds make it narrower"),
         ("p50 +0.0029s", [0.003] * 3, "failed", "+3.00 ms"),
-        ("p99 +10ms", [0.003] * 4, "not sure", "+15.0 ms; an interval needs more rounds"),
+        ("p99 +10ms", [0.003] * 4, "not sure", "+15.0 ms, and it cannot be judged: an interval needs more"),
         ("p99 +10ms", [0.003] * 5, "failed", "+15.0 ms (+15.0 ms to +15.0 ms)"),
         ("urllib3 in head: p50 +4ms", [0.003] * 3, "held", "+3.00 ms"),
     ],
@@ -327,6 +327,17 @@ def test_a_change_may_be_in_seconds(text, more, found, words):
     assert judge_run(with_latencies(*more), [parse_threshold(text)], strict=True)[0].outcome == (
         "failed" if found == "not sure" else found
     )
+
+
+@pytest.mark.parametrize(("text", "rounds"), [("p50 +2ms", 2), ("p99 +10ms", 4), ("p999 +2ms", 5)])
+def test_a_change_in_seconds_without_an_interval_or_a_figure_cannot_be_judged(text, rounds):
+    run = with_latencies(*[0.003] * rounds)
+    unknown = quantiles().model_copy(update={"p999": None})
+    if text.startswith("p999"):
+        trials = [with_changes(trial, latency_seconds=unknown) for trial in run.trials]
+        run = run.model_copy(update={"trials": trials})
+    judged = judge_run(run, [parse_threshold(text)])
+    assert (judged[0].outcome, exit_code_of(judged)) == ("not sure", 3)
 
 
 def test_a_change_in_seconds_of_a_lower_bound_fails_and_two_runs_have_none():
