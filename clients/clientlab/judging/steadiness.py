@@ -42,11 +42,12 @@ def find_unsteadiness(trials: Sequence[Trial]) -> str | None:
     known = [window for window in windows if window.cycles]
     if len(windows) - len(known) > _SHORT_SHARE * len(windows):
         concurrency = trials[0].planned.concurrency
-        wave = units.time(_typical_wave(trials))
+        long_waves = [window.wave_seconds for window in windows if window.wave_seconds and not window.cycles]
+        wave = max(_typical_wave(trials), median(long_waves or [0.0]))
         # Slices of several waves may be too short, too, if waves vary.
         longest = max(len(trial.figures.windows) * _slice_seconds(trial) for trial in trials)
-        advice = _advise(max(find_least_duration(trials), 2 * longest))
-        return f"too short: a wave of {concurrency:,} requests takes {wave}; {advice}"
+        advice = _advise(max(LEAST_WAVES * wave, find_least_duration(trials), 2 * longest))
+        return f"too short: a wave of {concurrency:,} requests takes {units.time(wave)}; {advice}"
     is_decided_by_long = [_is_decided_by_long_requests(trial) for trial in trials]
     # The first round does not know how long its requests are.
     if sum(is_decided_by_long) > _SHORT_ROUNDS * len(trials):

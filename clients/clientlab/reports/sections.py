@@ -70,9 +70,10 @@ class ChartRow:
 
     @property
     def sparkline(self) -> str:
-        """The heights as at most 32 blocks of eight sizes."""
+        """The heights as at most 32 blocks of eight sizes, with a dot for nothing."""
         parts = np.array_split(self.heights, min(32, len(self.heights)))
-        return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * part.mean()))] for part in parts)
+        heights = [part.mean() for part in parts]
+        return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * height))] if height else "·" for height in heights)
 
 
 @dataclass(frozen=True)

@@ -61,10 +61,10 @@ def test_the_rounds_of_an_arm_follow_each_other_and_missing_ones_are_empty():
 
 def test_the_whole_report_on_a_terminal_has_sparklines():
     run = a_run(a_minute("interrupted", outage=OUTAGE))
-    line = next(line for line in shown(run, 80).splitlines() if "▁▁▁▁▁" in line)
+    line = next(line for line in shown(run, 80).splitlines() if "·····" in line)
     assert line.split()[0] == "interrupted"
     assert line.endswith("0 to 100")
-    assert "▁" not in shown(run, 80, whole=False)
+    assert "·····" not in shown(run, 80, whole=False)
 
 
 def test_a_run_without_a_course_has_no_charts():
