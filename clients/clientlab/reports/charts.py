@@ -273,9 +273,10 @@ def courses(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
         if not timed:
             continue
         length = max(len(row.trials) for row in timed) * SLICES
-        fewest = min(sum(trial.figures.requests for trial in row.trials) for row in timed)
+        trials = [trial for row in timed for trial in row.trials]
+        fewest = min(trial.figures.requests for trial in trials) * length // SLICES
         count = min(length, _MOST_PARTS, max(_FEWEST_PARTS, fewest // _REQUESTS_OF_PART))
-        walls = [trial.figures.wall_seconds or 0.0 for row in timed for trial in row.trials]
+        walls = [trial.figures.wall_seconds or 0.0 for trial in trials]
         tick: Callable[[float], str] = units.time
         end = max(walls) * length / SLICES
         if max(walls) > 1.1 * min(walls):  # a number of requests takes another time in each arm

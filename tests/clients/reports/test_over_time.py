@@ -59,6 +59,14 @@ def test_the_rounds_of_an_arm_follow_each_other_and_missing_ones_are_empty():
     assert stopped.text == "200 to 200"
 
 
+def test_an_arm_with_few_rounds_does_not_make_the_parts_coarse():
+    """A part has 20 requests or more in each arm that has any: here, seven rounds of 100 in 35 parts."""
+    few = [Slice(at=place, requests=2 if place < 40 else 1, errors=0) for place in range(60)]
+    slow = [a_trial("slow", number, 60.0, requests=100, over_time=few) for number in (1, 2)]
+    chart = drawn(*(a_minute("whole", number) for number in range(1, 8)), *slow)["Requests"]
+    assert [len(row.heights) for row in chart.rows] == [35, 35]
+
+
 def test_the_whole_report_on_a_terminal_has_sparklines():
     run = a_run(a_minute("interrupted", outage=OUTAGE))
     line = next(line for line in shown(run, 80).splitlines() if "·····" in line)
