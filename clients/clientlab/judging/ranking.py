@@ -219,7 +219,6 @@ class Contrast:
 
 
 _LATENCIES = ("p50", "p99", "first_event_p50")  # figures that reports compare in seconds
-_FEWEST_OF_P99 = 5  # rounds that the interval of a difference needs: a p99 of few rounds varies too much
 
 
 def latency_differences(run: Run, pairs: Sequence[ArmPair]) -> dict[tuple[str, str], dict[str, Estimate]]:
@@ -239,6 +238,11 @@ def latency_differences(run: Run, pairs: Sequence[ArmPair]) -> dict[tuple[str, s
 ArmPair = tuple[Arm, Arm]  # an arm, and the arm that it is compared with
 
 
+def fewest_rounds(figure: Figure) -> int:
+    """Return how many rounds the interval of a difference needs: a p99 of few rounds varies too much."""
+    return 5 if figure.key == "p99" else FEWEST_ROUNDS
+
+
 def pair_difference(run: Run, figure: Figure, pair: ArmPair, confidence: float) -> Estimate | None:
     """Return how much more an arm has of a figure than the other, in the figure's unit.
 
@@ -247,7 +251,7 @@ def pair_difference(run: Run, figure: Figure, pair: ArmPair, confidence: float) 
     if any(figure.has_bounds(run.trials_of(arm.name)) for arm in pair):
         return None
     these, those = (clean_rounds(run, arm.name, figure.of) for arm in pair)
-    return paired_difference(these, those, confidence, _FEWEST_OF_P99 if figure.key == "p99" else FEWEST_ROUNDS)
+    return paired_difference(these, those, confidence, fewest_rounds(figure))
 
 
 Part = Literal["environment", "server", "link", "route"]

@@ -15,7 +15,15 @@ from typing import Literal
 from clientlab import strategies
 from clientlab.errors import FieldError, IncompleteRun
 from clientlab.judging.comparison import Change, Comparison, change_of, simultaneous
-from clientlab.judging.ranking import ArmPair, clean_rounds, pair_difference, pair_ratio, shortfall, version_pairs
+from clientlab.judging.ranking import (
+    ArmPair,
+    clean_rounds,
+    fewest_rounds,
+    pair_difference,
+    pair_ratio,
+    shortfall,
+    version_pairs,
+)
 from clientlab.results.document import Run, failed_for_good
 from clientlab.results.figures import HIGHEST_RATE, OPEN_LOAD_FIGURES, Figure, find
 from clientlab.results.plan import Arm, Plan
@@ -133,8 +141,10 @@ def check_limits(thresholds: Sequence[Threshold], plan: Plan) -> None:
     """Raise FieldError for a threshold that no run of the plan can be judged by."""
     check_changes(thresholds, plan)
     for one in thresholds:
-        if plan.rounds < FEWEST_ROUNDS and not one.figure.of_failed:
-            raise _refusal(one.text, f"an interval needs {FEWEST_ROUNDS} rounds, not {plan.rounds}; raise `rounds`")
+        # With a budget, rounds are added.
+        fewest = fewest_rounds(one.figure) if one.in_seconds and plan.budget is None else FEWEST_ROUNDS
+        if plan.rounds < fewest and not one.figure.of_failed:
+            raise _refusal(one.text, f"an interval needs {fewest} rounds, not {plan.rounds}; raise `rounds`")
         for arm in plan.arms:
             if one.applies_to(arm.name) and (advice := _find_missing(one.figure, plan, arm)):
                 raise _refusal(one.text, f"arm {arm.name!r} will have no {one.figure.label}; {advice}")

@@ -346,6 +346,7 @@ def test_a_change_in_seconds_of_a_lower_bound_fails_and_two_runs_have_none():
     assert (judged.outcome, judged.at_least) == ("failed", True)
     with pytest.raises(FieldError, match="only servers or environments of one run"):
         parse_change("p50 +2ms")
+    check_limits([parse_threshold("p99 +10ms")], run.experiment.model_copy(update={"rounds": 3, "budget": 60.0}))
     with pytest.raises(FieldError, match="no earlier environment or server"):
         check_limits([parse_threshold("p50 +2ms")], a_run_of(*STEADY).experiment)
 
@@ -356,6 +357,7 @@ def test_a_change_in_seconds_of_a_lower_bound_fails_and_two_runs_have_none():
         ("wall +5%", {"arms": ARMS[:1]}),  # nothing to compare with
         ("urllib3 in base: wall +5%", {}),
         ("wall +5%", {"rounds": 2}),  # no interval
+        ("p99 +5ms", {"rounds": 4}),  # one of p99 needs five
         ("throughput -5%", {"workloads": {"workload": Workload(rate=50.0)}}),  # the schedule decides it
         ("late_p99 > 5ms", {}),  # only an open load has it
         ("p999 > 1s", {"workloads": {"workload": Workload(requests=50)}}),  # it needs a thousand requests
