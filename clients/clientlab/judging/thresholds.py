@@ -256,9 +256,9 @@ def judge_run(run: Run, thresholds: Sequence[Threshold], *, strict: bool = False
     """
     names = [arm.name for arm in run.experiment.arms]
     limits = [(one, arm) for one in thresholds if not one.change for arm in names if one.applies_to(arm)]
-    changes = [(one, pair) for one in thresholds if one.change for pair in version_pairs(run.experiment.arms)]
+    pairs = version_pairs(run.experiment.arms)
+    changes = [(one, pair) for one in thresholds if one.change for pair in pairs if one.applies_to(pair[0].name)]
     level = CONFIDENCE if strict else simultaneous(len(limits))
-    changes = [(one, pair) for one, pair in changes if one.applies_to(pair[0].name)]
     alone = simultaneous(sum(one.in_seconds for one, _ in changes))
     return [
         *(_judge_limit(run, one, arm, level, strict=strict) for one, arm in limits),

@@ -155,7 +155,7 @@ def changes(comparison: Comparison) -> Iterator[RowChart]:
     for arm, figure in itertools.product(comparison.compared_arms(), comparison.figures):
         rows = []
         for one in comparison.others if figure.key in _MAIN_FIGURES else ():
-            change = one.changes[arm][figure.key] if arm in one.changes else None
+            change = one.changes.get(arm, {}).get(figure.key)
             if change is not None and (ratio := change.ratio) is not None:
                 text = f"{units.ratio_of(ratio)} {change.word}"
                 rows.append(ChartRow(one.run.run, text, HUES[0], interval=ratio.interval, dots=[ratio.value]))
@@ -286,11 +286,12 @@ def courses(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
         for (title, text), course in zip(_COURSES.items(), found, strict=True):
             rows = []
             for row, values in zip(timed, course, strict=True):
-                least, most = np.nanmin(values, initial=math.inf), np.nanmax(values, initial=0.0)
+                least = np.nanmin(values, initial=math.inf)
+                most = np.nanmax(values, initial=0.0)
                 if most:
+                    ends = f"{text(least)} to {text(most)}"
                     heights = (np.nan_to_num(values) / most).tolist()
-                    ends, colour = f"{text(least)} to {text(most)}", colours[row.planned.arm]
-                    rows.append(ChartRow(group.name_of(row), ends, colour, heights=heights))
+                    rows.append(ChartRow(group.name_of(row), ends, colours[row.planned.arm], heights=heights))
             if rows:
                 yield RowChart(f"{title} · {group.title}", rows, [title], 0.0, end, tick, edges=edges)
 
@@ -352,8 +353,8 @@ def _searches_of(run: Run) -> Iterator[Sweep]:
             label = f"{name}: {units.ratio_of(typical_rate(run.trials_of(arm.name)))} requests/s"
             found.setdefault(group.title, []).append(Curve(label, colours[arm.name], points, None, None))
     for title, curves in found.items():
-        rates = sorted({point.place for curve in curves for point in curve.points})
-        ticks = dict(zip(rates, map(units.rate, rates), strict=True))
+        rates = {point.place for curve in curves for point in curve.points}
+        ticks = {rate: units.rate(rate) for rate in sorted(rates)}
         yield Sweep(title, "requests per second", _ranking_label(p99), ticks, True, curves, [_SEARCH_NOTE])
 
 

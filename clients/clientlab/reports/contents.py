@@ -101,17 +101,14 @@ def claim_doubts(claim: ClaimResult) -> str:
     return f" (caution: {', '.join(claim.cautions)})" if claim.cautions else ""
 
 
-def _with_charts(
-    section: Section, make: charts.ChartMaker, note: str, *, small: bool = False, sparklines: bool = False
-) -> Callable[[Report], Section]:
-    """Return a function that adds the charts of the first groups to the section."""
+def _with_charts(section: Section, make: charts.ChartMaker, note: str, **how: bool) -> Callable[[Report], Section]:
+    """Return a function that adds the charts of the first groups to the section. `how`: fields of `Charts`."""
 
     def add_charts(report: Report) -> Section:
         shown, count = report.groups[:_MOST_GROUPS], len(report.groups)
         more = [f"The charts show the first {len(shown)} of {count} groups. The tables show all."]
         notes = [note, *(more if len(shown) < count else [])]
-        drawn = Charts(lambda: make(report.run, shown), notes=notes, small=small, sparklines=sparklines)
-        return replace(section, parts=[drawn])
+        return replace(section, parts=[Charts(lambda: make(report.run, shown), notes=notes, **how)])
 
     return add_charts
 

@@ -107,7 +107,7 @@ def _height(chart: RowChart | Sweep, *, narrow: bool = False) -> int:
 
 def _has_texts_beside(chart: RowChart, *, narrow: bool) -> bool:
     """Return whether texts stand beside the marks. On a phone, and if a name is long, they stand above."""
-    return not narrow and max(len(row.name) for row in chart.rows) <= 32
+    return not narrow and max(len(row.name) for row in chart.rows) <= 34
 
 
 def _row_height(chart: RowChart, *, narrow: bool) -> int:

@@ -254,8 +254,7 @@ def _leads(rows: Sequence[Row]) -> list[str]:
         lead += ", " if ends else ""
         lead += " and ".join(f"{row.quoted_ratio} {times} {row.name}" for row in ends)
     tied = [row for row in known if row not in slower]
-    differences = _what_differs([best, *tied]) if tied else []
-    found = [" ".join([f"{lead}{_ties(best, tied)}.", *differences]), *_not_slower(best, known)]
+    found = [f"{lead}{_ties(best, tied)}.{_what_differs([best, *tied])}", *_not_slower(best, known)]
     if bounded:
         names = _list([f"{row.name} ({row.text(_P99)})" for row in bounded])
         found.append(f"{_ONLY_BOUNDS[0].upper()}{_ONLY_BOUNDS[1:]}: {names}.")
@@ -275,8 +274,8 @@ def _ties(best: Row, tied: Sequence[Row]) -> str:
     return text
 
 
-def _what_differs(tied: Sequence[Row]) -> list[str]:
-    """Return a sentence on the CPU time and the p99 of equally fast arms if their intervals show a difference.
+def _what_differs(tied: Sequence[Row]) -> str:
+    """Return a further sentence on CPU time and p99 of equally fast arms if their intervals show a difference.
 
     A p99 that rests on few requests is left out, and one that holds the wait for a connection in some arms only.
     """
@@ -286,15 +285,13 @@ def _what_differs(tied: Sequence[Row]) -> list[str]:
     if fewest >= _FEWEST_OF_P99 and not is_search and len({row.waits for row in tied}) == 1:
         phrases[_P99.key] = "has {} times the p99 of"
     parts = []
-    for key, phrase in phrases.items():
-        compared = tied[0].compared_by.get(key)
-        names = {row.name for row in tied} & set(compared.known if compared else ())
-        if compared and len(names) > 1:
-            least, *_, most = sorted(names, key=compared.levels.__getitem__)
-            ratio = compared.ratio(least, most)
+    for key, compared in tied[0].compared_by.items():
+        names = sorted({row.name for row in tied} & set(compared.known), key=compared.levels.__getitem__)
+        if key in phrases and len(names) > 1:
+            ratio = compared.ratio(names[0], names[-1])
             if ratio and ratio.value < 1 / EQUAL and decide(ratio).word == "faster":
-                parts.append(f"{least} {phrase.format(units.ratio_of(ratio))} {most}")
-    return [f"{'; '.join(parts)}."] if parts else []
+                parts.append(f"{names[0]} {phrases[key].format(units.ratio_of(ratio))} {names[-1]}")
+    return f" {'; '.join(parts)}." if parts else ""
 
 
 def _not_slower(best: Row, others: Sequence[Row]) -> list[str]:

@@ -32,7 +32,7 @@ _MOST_COLUMNS = 10  # the most columns of a table's short form
 _THROUGHPUT, _FIRST_RESPONSE, _TIME = BY_KEY["throughput"], BY_KEY["first_response"], BY_KEY["time_per_request"]
 _P99 = BY_KEY["p99"]
 _CPU = BY_KEY["cpu"]
-_FURTHER = (BY_KEY["p50"], _P99, BY_KEY["first_event_p50"], _CPU)
+_FURTHER = (_CPU, BY_KEY["p50"], _P99, BY_KEY["first_event_p50"])
 """Figures that have ratios beside the one that ranks the arms."""
 
 _PARTS = {"client": "client", "link": "link", "proxy": "proxy", "upstream": "upstream", "latency": "delays"}
