@@ -20,7 +20,7 @@ _CONTROLS = re.compile(
     "]"
 )
 # Names of headers and query parameters: x-api-key, access_token, clientSecret, but not author, keyword or max_tokens.
-_SECRETS = r"(?:auth|authorization|cookie|key|passw(?:or)?d|secret|signature|token)(?:[-_.][\w.-]*)?"
+_SECRETS = r"(?:auth|authorization|cookie|key|passw(?:or)?d|secret|sig|signature|token)(?:[-_.][\w.-]*)?"
 _SECRET_NAME = re.compile(rf"[\w.-]*{_SECRETS}", re.IGNORECASE)
 # Within a text, a single word such as "key" or "token" need not be a name.
 _IN_TEXT = rf"authorization|cookie|[\w.-]*[-_]{_SECRETS}"

@@ -108,8 +108,8 @@ def test_a_plan_and_its_target_are_stored_without_secrets():
     stored = a_run(workloads={"workload": workload}).experiment.masked().workloads["workload"]
     assert stored.path == "/a?token=…&page=2"
     assert [name for name, value in stored.headers.items() if value != MASK] == ["Accept", "Author"]
-    target = Target(testbed="external", servers={"a": "http://h.test/?sig=x&client_secret=SECRET"})
-    assert target.masked().urls == {"a": "http://h.test/?sig=x&client_secret=…"}
+    target = Target(testbed="external", servers={"a": "http://h.test/?sig=SECRET&client_secret=SECRET"})
+    assert target.masked().urls == {"a": "http://h.test/?sig=…&client_secret=…"}
 
 
 def test_requirements_are_stored_without_credentials():

@@ -25,6 +25,8 @@ class _Pyqwest(ClientBase):
         (ConnectionError, "connect"),
         (pyqwest.ReadError, "protocol", "gzip"),
         (pyqwest.ReadError, "protocol", "corrupt deflate"),
+        (pyqwest.ReadError, "protocol", "decompression error"),
+        (pyqwest.ReadError, "protocol", "CRC computed"),
         (pyqwest.ReadError, "reset"),
         (pyqwest.WriteError, "reset"),
         (pyqwest.RemoteProtocolError, "reset", "connection closed before message completed"),
