@@ -197,10 +197,10 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
         question = "How many requests per second does each of these strategies hold here?"
     elif versions:
         question = "Is {1} slower than {0}?".format(*versions)
-    elif request.workload.get("stream"):
-        question = "Which of these strategies takes the least CPU time per event?"
     elif request.workload.get("cold"):
         question = "Which of these strategies has its first response soonest?"
+    elif request.workload.get("stream"):
+        question = "Which of these strategies takes the least CPU time per event?"
     return Experiment(
         name="run", question=question, strategies=list(request.strategies),
         rounds=_COLD_ROUNDS if request.workload.get("cold") else RunSettings().rounds,

@@ -144,7 +144,9 @@ def load_lines(plan: Plan) -> list[str]:
             parts.append(f"gaps of at most {units.time(one.max_gap)}")
         parts += [] if one.delay is None else [f"delay {one.delay}"]
         parts += [] if one.stream is None else [f"streams ({'&'.join(filter(None, (one.stream, one.stream_options)))})"]
-        if one.events is not None:
+        if one.events == 1:
+            parts.append(f"one event after {one.first}")
+        elif one.events is not None:
             parts.append(f"{one.events:,} events every {one.every}, the first after {one.first}")
         if plan.find_max is not None:
             parts.append(f"at rates that the search for the highest with {plan.find_max} chooses")

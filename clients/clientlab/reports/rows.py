@@ -317,7 +317,7 @@ def figure_table(group: Group) -> DataTable:
     if group.searched:
         deciding = [HIGHEST_RATE.key]
     elif group.cold:
-        deciding = [_FIRST_RESPONSE.key, "import"]
+        deciding = [_FIRST_RESPONSE.key, "import", "first_event_p50"]
     elif group.ranks_by.needs == "stream":
         deciding = [group.ranks_by.key, "first_event_p50", "gap_p99", "lag_p50", "lag_p99", "together"]
     elif group.open_load:

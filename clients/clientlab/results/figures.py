@@ -180,11 +180,18 @@ def _median_and_p99(
         yield Figure(f"{key}_{name}", f"{key}_{name}_seconds", words + label, meaning.format(words), **fields)
 
 
+def _cpu_per_event(trial: Trial) -> float | None:
+    """Return the CPU seconds per event. A cold trial spends them on its imports."""
+    if trial.is_cold:
+        return None
+    return _quotient("measured.cpu_seconds", "figures.stream.events")(trial)
+
+
 _OF_STREAMS: dict[str, Any] = {"of": "figures.stream", "direction": _LESS, "needs": "stream"}
 _CPU_PER_EVENT = Figure(
     "cpu_per_event", "cpu_seconds_per_event", "CPU time per event",
     "streams: CPU time of the client's processes per event; ranks their arms",
-    "seconds", _quotient("measured.cpu_seconds", "figures.stream.events"), _LESS,
+    "seconds", _cpu_per_event, _LESS,
     column=Column("CPU/event", "known"), metric=Metric("cpu_seconds_per_event"), compared=True, needs="stream",
 )  # fmt: skip
 _STREAM_FIGURES = (
@@ -385,7 +392,7 @@ def ranked_by(trials: Iterable[Trial] = ()) -> Figure:
     for trial in trials:
         if trial.highest_rate is not None:
             break
-        if trial.figures.stream is not None:
+        if trial.figures.stream is not None and not trial.is_cold:
             return _CPU_PER_EVENT
         if trial.figures.open_load is not None:
             return BY_KEY["p99"]

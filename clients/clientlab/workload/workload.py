@@ -123,6 +123,7 @@ class Workload:
     event after `first`, and the others `every` so often. `stream_options` are further settings, as a query. Method,
     path and body are those of the format's API if they are not given. With `marks` false, the server is the user's own,
     which decides what it sends. A stream takes long, so there are 20 of them, and 2 to warm up, if no number is given.
+    That of a cold trial has one event by default.
     """
 
     path: str = "/"
@@ -189,7 +190,8 @@ class Workload:
         if self.path == "/" and (self.marks or body is not None):
             filled["path"] = path
         if self.marks:
-            given = {"first": DEFAULT_FIRST, "every": DEFAULT_EVERY, "events": DEFAULT_EVENTS}
+            events = 1 if self.cold else DEFAULT_EVENTS
+            given = {"first": DEFAULT_FIRST, "every": DEFAULT_EVERY, "events": events}
             filled |= {name: value for name, value in given.items() if getattr(self, name) is None}
         for name, value in filled.items():
             object.__setattr__(self, name, value)
@@ -315,7 +317,7 @@ def _check_stream(workload: Workload) -> None:
         if of_stream:
             raise FieldError(of_stream[:1], "only a stream has it; name the format of its events with `stream`")
         return
-    others = ("delay", "replay", "payload_size", "upload_size", "parse", "elapsed", "first_byte", "cold")
+    others = ("delay", "replay", "payload_size", "upload_size", "parse", "elapsed", "first_byte")
     if wrong := [
         name for name in others if getattr(workload, name) is not None and getattr(workload, name) is not False
     ]:

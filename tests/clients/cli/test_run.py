@@ -64,6 +64,22 @@ def test_a_cold_run_ranks_by_the_time_from_the_start_of_the_interpreter(clientla
         assert trial.measured.import_seconds + trial.figures.latency_seconds.max <= BY_KEY["first_response"].of(trial)
 
 
+def test_a_cold_stream_shows_the_import_and_the_first_event_of_an_sdk(clientlab, results):
+    """What the SDK does only in its first request counts, as in a script."""
+    words = ("run", "--cold", "--stream", "openai-chat", "-t", "openai", "-t", "urllib3", "--rounds", 1)
+    said = clientlab(*words, "--first", "20ms")
+    assert said.code == 0, said.err
+    run = results.read("last")
+    sdk, below = (run.trials_of(name)[0] for name in ("openai", "urllib3"))
+    for trial in (sdk, below):
+        assert (trial.figures.requests, trial.figures.stream.events) == (1, 1)
+        first_event = BY_KEY["first_event_p50"].of(trial)
+        assert 0.02 < first_event < BY_KEY["first_response"].of(trial) - trial.measured.import_seconds
+        assert BY_KEY["cpu_per_event"].of(trial) is None
+    assert BY_KEY["first_event_p50"].of(below) < BY_KEY["first_event_p50"].of(sdk)
+    assert "first event" in said.out
+
+
 def test_recorded_requests_are_sent_once_each_and_stay_out_of_the_run_file(clientlab, server, results, tmp_path):
     recorded = [{"path": f"/{k}", "method": "POST", "body": str(k), "headers": {"X-Key": "hush"}} for k in range(3)]
     lines = "".join(f"{json.dumps(one)}\n" for one in recorded)

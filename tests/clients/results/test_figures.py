@@ -27,7 +27,11 @@ KNOWN = a_trial(
 
 
 def test_every_figure_is_read_from_a_trial():
+    """A cold trial has no CPU time per event: most of its CPU time is that of the imports."""
     found = {figure.key: figure.of(KNOWN) for figure in FIGURES}
+    assert found["cpu_per_event"] is None
+    warm = KNOWN.model_copy(update={"measured": KNOWN.measured.model_copy(update={"import_seconds": None})})
+    found["cpu_per_event"] = BY_KEY["cpu_per_event"].of(warm)
     expected = {
         "wall": 2.0, "tail": 0.5, "throughput": 500, "time_per_request": 0.002,
         "received": 2 << 20, "mean": 0.002, "p50": 0.002, "p90": 0.002,

@@ -39,10 +39,17 @@ def test_a_workload_that_cannot_be_measured_is_refused_with_its_field(changes):
     assert "\n" not in str(caught.value)
 
 
+def test_a_cold_stream_has_one_event_unless_more_are_asked_for():
+    workload = Workload(stream="openai-chat", cold=True)
+    check_workload(workload)
+    assert (workload.requests, workload.warmup, workload.events) == (1, 0, 1)
+    assert Workload(stream="sse", cold=True, events=5).events == 5
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"requests": 7, "duration": 2.0}, {"body": "x", "upload_size": 1}, {"read": "chunks", "parse": True},
-     {"first_byte": True, "elapsed": True}, {"stream": "sse", "replay": "x.har"}, {"stream": "sse", "cold": True}],
+     {"first_byte": True, "elapsed": True}, {"stream": "sse", "replay": "x.har"}],
 )  # fmt: skip
 def test_an_error_names_all_fields_that_contradict_each_other(changes):
     with pytest.raises(FieldError) as caught:
