@@ -307,7 +307,7 @@ def drift(of: Scope) -> str | None:
     """The answer depends on when it was measured, although ratios within rounds may hold.
 
     Found: a line or a step over five rounds or more, a line within the rounds, and from
-    three rounds on a change of more than four times. False alarms: 0 to 3 % of runs.
+    three rounds on a change of more than four times. False alarms: 0 to 2 % of runs.
     """
     trials = {arm.name: of.run.finished_trials_of(arm.name) for arm in of.run.experiment.arms}
     rounds = {name: tuple(trial.planned.round for trial in arm) for name, arm in trials.items()}

@@ -247,8 +247,8 @@ def read_earlier(store: Store, base: Run, others: Sequence[Run]) -> list[Run]:
 
 
 def find_alike(base: Run, other: Run, earlier: Sequence[Run]) -> list[Run]:
-    """Return the finished runs of the same plan on the machine of `other` before it, with the baseline among them."""
-    return [
+    """Return the finished runs of the same plan before `other`, on its machine; none if the baseline is not one."""
+    found = [
         run
         for run in earlier
         if run.created < other.created
@@ -256,6 +256,7 @@ def find_alike(base: Run, other: Run, earlier: Sequence[Run]) -> list[Run]:
         and run.surroundings.host == base.surroundings.host == other.surroundings.host
         and not any(unlike(other, run))
     ]
+    return found if any(run.run == base.run for run in found) else []
 
 
 def _figures_of(figure: Figure, runs: Sequence[Run], arm: str) -> list[float]:

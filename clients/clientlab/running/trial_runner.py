@@ -48,8 +48,8 @@ _ROUND_TRIPS = 4  # of a request on a new connection: one for TCP, two for TLS 1
 
 _LOOK_SECONDS = 2.0  # to look at the processes of five servers takes 0.2 ms of CPU time beside the trial
 FAILURES_IN_A_ROW = 5  # after them, without a success in between, the lab makes a health check
-_OUTAGE_SECONDS = 15.0
-"""For which a server of the user may not answer before its trial ends. Until then, an outage is a result."""
+OUTAGE_SECONDS = 15.0
+"""For which a server of the user may not answer before its trial ends, or before the next one begins."""
 
 _Steps = Generator[None, None, Trial | ShardReport]  # a report if other shards are on other machines
 
@@ -237,7 +237,7 @@ class TrialWatch:
         self._looked, self._asked = time.monotonic(), -math.inf
         self._trouble: str | None = None
         self._troubled_since = 0.0
-        self._patience = 0.0 if _is_own(planned.upstream) else _OUTAGE_SECONDS
+        self._patience = 0.0 if _is_own(planned.upstream) else OUTAGE_SECONDS
         self.warms_up = True
 
     def report_progress(self, finished: int) -> None:

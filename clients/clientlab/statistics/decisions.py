@@ -55,7 +55,7 @@ def rounds_for_edge(ratio: Ratio, edge: float) -> int | None:
 
 
 def _rounds_for_width(ratio: Ratio, distance: float) -> int | None:
-    """Return how many rounds in total decide in most runs, at this spread; without outliers, twice as many always do.
+    """Return how many rounds in total decide in most runs; without outliers, twice as many nearly always do.
 
     `distance`: of the ratio from the edge, in logarithms. An interval whose half is as wide decides in half of all
     runs, so it has to be narrower, by what its middle varies. Return None if that takes more than `MOST_ROUNDS_WORTH`.

@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.http_client import HttpClient
 from clientlab.errors import FieldError, ServerLost, find_exhaustion, status_kind
+from clientlab.running.trial_runner import OUTAGE_SECONDS
 from clientlab.testbeds.servers import LOOPBACK
 from clientlab.text import mask_text
 from clientlab.trial.context import PeerAddress
@@ -26,8 +27,7 @@ from clientlab.workload.workload import Request, Workload
 _PROBES = 3
 _SHOWN = 200  # bytes of an answer that is an error
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_OUTAGE_SECONDS, _PAUSE_SECONDS = 15.0, 0.25
-"""For which a trial waits for a server that has gone, and between two looks."""
+_PAUSE_SECONDS = 0.25  # between two looks whether a server is back
 
 
 class _Answered(Exception):
@@ -121,7 +121,7 @@ class ExternalTarget:
 
     def serve(self) -> None:
         """Wait for a server that did not answer in an earlier trial. Raise ServerLost if it stays away."""
-        until = time.monotonic() + _OUTAGE_SECONDS
+        until = time.monotonic() + OUTAGE_SECONDS
         while self._unanswered is not None and (trouble := self.trouble(self._unanswered)):
             if time.monotonic() > until:
                 raise ServerLost(trouble)

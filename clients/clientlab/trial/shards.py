@@ -145,5 +145,8 @@ def _pool_samples(parts: Sequence[Samples]) -> Samples:
     order = np.argsort(records["start"], kind="stable")
     examples = {kind: text for part in parts for kind, text in part.examples.items()}
     began = min(part.schedule_began for part in parts)
-    pooled = Samples(records[order], numbers[order], {}, examples, kinds, began)
+    delay_shares = None
+    if parts[0].delay_shares is not None:  # then all shards have them
+        delay_shares = np.concatenate([part.delay_shares for part in parts])[order]
+    pooled = Samples(records[order], numbers[order], {}, examples, kinds, began, delay_shares)
     return pooled.only(np.ones(len(order), bool))  # counts the errors

@@ -101,6 +101,8 @@ def test_earlier_runs_tell_how_much_runs_differ(spread, word):
     changes = compare(runs[4], [now], earlier=runs).others[0].changes["urllib3"]
     assert (changes["wall"].word, changes["wall"].earlier) == (word, 5)
     assert changes["wall"].ratio.value == pytest.approx(1.3, rel=0.03)
+    before = compare(now, [runs[4].model_copy(update={"created": "2024-05-08T07:08:09.000+00:00"})], earlier=runs)
+    assert before.others[0].changes["urllib3"]["wall"].earlier == 0  # its baseline came later
     elsewhere = [run.model_copy(update={"surroundings": OTHER_MACHINE}) for run in runs[:4]]
     assert compare(runs[4], [now], earlier=[*elsewhere, runs[4]]).others[0].changes["urllib3"]["wall"].earlier == 0
 

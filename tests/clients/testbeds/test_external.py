@@ -136,7 +136,7 @@ def test_a_server_that_did_not_answer_is_checked_before_the_next_trial(server, m
         target = ExternalTarget(failing.url)
         assert target.trouble(Workload()) is not None
         with monkeypatch.context() as patched:
-            patched.setattr(external, "_OUTAGE_SECONDS", 0.0)
+            patched.setattr(external, "OUTAGE_SECONDS", 0.0)
             with pytest.raises(ServerLost, match="GET"):
                 target.serve()
         target.serve()  # it waits: the next answer fails, too

@@ -19,6 +19,7 @@ from clientlab.trial.result import ClockOffset, Outcome, utc_now
 from clientlab.trial.samples import RECORD, Samples
 from clientlab.trial.server_counters import ServerCounters
 from clientlab.trial.shards import AgreedStart, ShardReport, make_shard_report, merge_shards
+from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload, take_share
 from clients.documents import a_planned_trial
 from clients.fake_testbed import FakeTestbed
@@ -109,7 +110,7 @@ PLANNED = a_planned_trial("urllib3@threads").model_copy(update={"concurrency": 5
 
 
 def a_report(
-    index: int, seconds: np.ndarray, *, shards: int = 2, began: float = 0.0, errors=None, kinds=None
+    index: int, seconds: np.ndarray, *, shards: int = 2, began: float = 0.0, errors=None, kinds=None, delay_shares=None
 ) -> ShardReport:
     """The report of a shard whose clock is 50 s ahead of the lab's, and whose requests followed each other.
 
@@ -125,7 +126,7 @@ def a_report(
         began=first, wall_seconds=max(1e-3, float(seconds.sum())), cpu_seconds=0.5, idle_rss_bytes=None,
         peak_rss_bytes=40 << 20, connections_begun=1, connections_opened=1, connections_in_all=1, processes=1,
     )  # fmt: skip
-    samples = Samples(records, np.arange(len(seconds)), {}, {}, kinds or {})
+    samples = Samples(records, np.arange(len(seconds)), {}, {}, kinds or {}, delay_shares=delay_shares)
     share = take_share(Workload(requests=1, shards=shards), index, PLANNED.concurrency)
     return make_shard_report(share, Measurement(outcome, samples), ServerCounters(), ServerCounters(), start)
 
@@ -149,6 +150,16 @@ def test_the_samples_of_all_shards_are_pooled():
         ("host-0", 500, 3), ("host-1", 500, 2),
     ]  # fmt: skip
     assert trial.start_spread == pytest.approx(0.5, abs=1e-5)
+
+
+def test_shards_know_what_part_of_a_delay_their_first_requests_asked_for():
+    """Of 20 ms, the first request of a slot asks for a half in one shard, and for all in the other."""
+    halves, whole = np.array([0.5, 1.0, 1.0]), np.array([1.0, 1.0, 1.0])
+    reports = [a_report(index, 0.0201 * shares, delay_shares=shares) for index, shares in enumerate((halves, whole))]
+    workload = Workload(duration=1.0, delay=Delay.parse("20ms"), shards=2, concurrency=2)
+    trial = merge_shards(Begun(PLANNED, workload, utc_now(), 30.0), reports)
+    assert (trial.status, trial.reason) == ("done", None)
+    assert trial.figures.delay_seconds == pytest.approx(0.11 / 6)
 
 
 def test_shards_that_end_apart_have_the_rate_of_the_time_in_which_all_sent():
