@@ -183,7 +183,7 @@ def measure_by_steps(  # noqa: C901, PLR0913, PLR0915 - one story, with the limi
     return Measurement(outcome, samples, tool, tuple(parts) if len(parts) > 1 else (), streams)
 
 
-_SHORTEST_SLICE = 0.1  # seconds
+_SHORTEST_SLICE = 0.2  # seconds
 
 
 def choose_slices(context: TrialContext, wave: float | None) -> int:
