@@ -18,7 +18,7 @@ def test_the_demo_runs_to_its_end_and_prints_its_table(stack, run):
     assert len({trial["planned"]["arm"] for trial in run["trials"]}) == 12
     printed = stack.compose("logs", "--no-log-prefix", "lab").stdout
     assert "req/s" in printed
-    assert "httpx-async@workers" in printed
+    assert "httpx2-async@workers" in printed
 
 
 def test_prometheus_has_counted_the_requests_of_the_run_file(stack, run):

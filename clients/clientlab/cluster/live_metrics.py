@@ -228,7 +228,7 @@ class TrialMetrics(Collector):
         if not self._hides_connections:
             yield self._counter("clientlab_connections_opened", "Connections opened.", self._connections)
         yield self._counter("clientlab_cpu_seconds", "CPU time of the trial's processes.", self._cpu)
-        text = "Memory of the trial's processes, shared pages in proportion (PSS); after the trial, its peak."
+        text = "Memory of the trial's processes, shared pages once; after the trial, its peak."
         yield self._gauge("clientlab_memory_bytes", text, self._memory)
         text = "1 while the trial is measured."
         running = GaugeMetricFamily("clientlab_trial_running", text, labels=[*ARM_LABELS, "round"])

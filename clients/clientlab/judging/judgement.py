@@ -157,9 +157,10 @@ def _judge(evidence: ClaimEvidence, claim: Claim, cautions: Sequence[Caution]) -
     if bounded:  # the rounds that do not count may be the slowest of their arm
         finding = replace(finding, verdict="inconclusive")
     shortfalls = {name: why for name, trials in finished.items() if (why := ranking.shortfall(trials))}
+    unlike = {name: why for name, why in ranking.unlike_arms(run).items() if name in arms}
     axis, source = sort_values(evidence.sweep(claim)), run.experiment.source
     settles = None
-    if finding.verdict == "inconclusive":
+    if finding.verdict == "inconclusive" and not unlike:
         settles = _settles(evidence, claim, finding, [*shortfalls], bounded)
     turning = finding.turning
     between = turning.between if turning else None
@@ -175,7 +176,7 @@ def _judge(evidence: ClaimEvidence, claim: Claim, cautions: Sequence[Caution]) -
         knee_between=(axis[between[0]], axis[between[1]]) if between else None,
         rounds=finding.ratio.rounds if finding.ratio else 0,
         measured=evidence.missing_arms(claim)
-        or "; ".join(f"{name} is not compared: {why}" for name, why in shortfalls.items())
+        or "; ".join(f"{name} is not compared: {why}" for name, why in (shortfalls | unlike).items())
         or _measured(claim, finding, finished, axis),
         settles=settles,
         cautions=[one.kind for one in doubts if not one.figures or figure.key in one.figures],

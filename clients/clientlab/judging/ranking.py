@@ -197,8 +197,8 @@ def by_round(trials: Sequence[Trial], value_of: Callable[[Trial], float | None])
 
 
 def clean_rounds(run: Run, arm: str, value_of: Callable[[Trial], float | None]) -> dict[int, float]:
-    """Return an arm's positive figures by round, without trials with errors. Empty if it fell short."""
-    if shortfall(run.finished_trials_of(arm)):
+    """Return an arm's positive figures by round, without trials with errors. Empty if it cannot be ranked."""
+    if shortfall(run.finished_trials_of(arm)) or arm in unlike_arms(run):
         return {}
     return by_round([trial for trial in run.finished_trials_of(arm) if not trial.figures.errors], value_of)
 

@@ -365,14 +365,14 @@ FIGURES: tuple[Figure, ...] = (
     Figure("cpu_total", "cpu_seconds", "CPU time", "CPU time of the client's processes",
            "seconds", _field("measured.cpu_seconds"), _LESS, total=True),
     Figure("memory", "peak_pss_bytes", "peak memory",
-           "peak memory (PSS), summed over the client's processes, without the sample log",
+           "peak memory, summed over the client's processes, without the sample log",
            "bytes", _field("measured.peak_pss_bytes"), _LESS, column=Column("memory", "known"),
            metric=Metric("peak_memory_bytes"), cost=True, compared=True),
     Figure("rss", "peak_rss_bytes", "peak RSS",
            "peak resident memory, summed over the client's processes, with the sample log",
            "bytes", _field("measured.peak_rss_bytes"), _LESS, metric=Metric("peak_rss_bytes")),
     Figure("above_idle", "above_idle_bytes", "memory above idle",
-           "peak memory minus the memory after the warm-up (PSS)",
+           "peak memory minus the memory after the warm-up",
            "bytes", _above_idle, _LESS, column=Column("above idle", "large bodies"), cost=True),
 )  # fmt: skip
 """Every figure, in the order of tables and comparisons."""

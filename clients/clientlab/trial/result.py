@@ -240,8 +240,8 @@ class Outcome(MeasuredPart):
     # then; None: not known, as for pools of processes
     steady_cpu_seconds: NotNegative | None = None
     steady_requests: Count | None = None
-    # Memory at the end of the warm-up and at its peak. RSS counts shared pages in each process. PSS divides them among
-    # the processes, and leaves the sample log out; None if the system does not count it.
+    # Memory at the end of the warm-up and at its peak. RSS counts shared pages in each process. PSS counts them once,
+    # and leaves the sample log out; None if the system does not count it.
     idle_rss_bytes: Count | None = None
     peak_rss_bytes: Count | None = None
     idle_pss_bytes: Count | None = None

@@ -1,8 +1,10 @@
 """CPU time and memory: what processes have used, and what control groups (version 2) allow them to use.
 
-A sum of resident sets counts a page that n forked processes share n times. Linux counts it as 1/n in each of them
-(proc(5), smaps_rollup: Pss), but keeps a peak only of the resident set. So the peak of a process is taken as
-VmHWM - (Rss - Pss), read while the trial's clock rests. The pages of the logs, which are mapped, are subtracted.
+A sum of resident sets counts a page that n forked processes share n times. Linux counts a page without a file as 1/n
+in each of them (proc(5), smaps_rollup: Pss_Anon). It would do so with pages of files, too, but those of libraries are
+also shared with other arms, whose processes wait for their slices. So they count once, as in the process that has most.
+The pages of the logs, which are mapped, are subtracted. Linux keeps a peak only of the resident set, so the peak of a
+process is what it has, and VmHWM - Rss above it, read while the trial's clock rests.
 
 A control group's limit holds for all groups below it, so the lowest limit on the path from the process's group to the
 root counts (cgroups(7)).
@@ -82,7 +84,7 @@ def raise_descriptor_limit() -> None:
 
 
 class Footprint(NamedTuple):
-    """Proportional bytes of processes, without the sample log: now, and the sum of each process's peak."""
+    """Bytes of processes that share pages, without the sample log: now, and with the peak of each process."""
 
     now: int
     peak: int
@@ -94,13 +96,13 @@ def read_footprint(pids: Iterable[int], needed: Collection[int] = (), proc: Path
     Return None if it cannot be read (no permission, not Linux), or if one of the `needed` processes has ended. Other
     processes that have ended hold no memory.
     """
-    now = peak = 0
+    anonymous = files = above = 0
     for pid in pids:
         resident = 0  # also of a zombie
         try:
             rollup = (proc / f"{pid}/smaps_rollup").read_text(encoding="utf-8", errors="replace")
             if resident := _find_kib(rollup, "\nRss:"):
-                above = max(0, peak_rss_of(pid, proc) - resident)
+                status = (proc / f"{pid}/status").read_text(encoding="utf-8", errors="replace")
                 mappings = (proc / f"{pid}/smaps").read_text(encoding="utf-8", errors="replace")
         except (FileNotFoundError, ProcessLookupError):
             resident = 0
@@ -108,11 +110,14 @@ def read_footprint(pids: Iterable[int], needed: Collection[int] = (), proc: Path
             return None
         if resident:
             logs = re.split(rf"/{re.escape(RECORDS_FILE)}\n|{re.escape(EVENTS_SUFFIX)}\n", mappings)[1:]
-            own = max(0, _find_kib(rollup, "\nPss:") - sum(_find_kib(mapping, "\nPss:") for mapping in logs))
-            now, peak = now + own, peak + own + above
+            of_logs = sum(_find_kib(mapping, "\nRss:") for mapping in logs)
+            anonymous += _find_kib(rollup, "\nPss_Anon:")
+            files = max(files, _find_kib(status, "\nRssFile:") + _find_kib(status, "\nRssShmem:") - of_logs)
+            above += max(0, _find_kib(status, "\nVmHWM:") - resident)
         elif pid in needed or not proc.joinpath("self", "smaps_rollup").exists():
             return None
-    return Footprint(now, peak) if now else None
+    now = anonymous + files
+    return Footprint(now, now + above) if now else None
 
 
 def _find_kib(text: str, name: str) -> int:

@@ -50,6 +50,14 @@ def test_a_claim_shows_the_cautions_about_its_own_arms_and_figure():
     assert verdict_of(a_claim(), *few).cautions == []
 
 
+def test_a_claim_about_an_arm_that_received_other_bytes_is_open():
+    """It kept the bodies compressed, which the other one decoded."""
+    of = [with_changes(trial, bytes_received=1000 if trial.planned.arm == "fast" else 5000) for trial in trials()]
+    found = verdict_of(a_claim(), *of)
+    assert (found.verdict, found.ratio, found.settles) == ("inconclusive", None, None)
+    assert found.measured.startswith("fast is not compared: its client received 1 bytes per request, and slow 5;")
+
+
 @pytest.mark.parametrize(
     ("figure", "changes", "verdict"),
     [

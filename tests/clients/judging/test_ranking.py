@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.judging.ranking import contrasts_by, rank_arms, unlike_arms
+from clientlab.judging.ranking import contrasts_by, latency_differences, rank_arms, unlike_arms
 from clientlab.reports.headline import version_answers
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, EnvironmentSpec
@@ -131,6 +131,18 @@ def test_an_arm_that_received_other_bytes_for_the_same_requests_is_not_ranked():
     assert answer.startswith("urllib3 made 1,000 requests/s.")
     assert "pycurl is not ranked: its client received 340,788 bytes per request, and urllib3 1,252,204;" in answer
     assert list(unlike_arms(a_run(*trials))) == ["pycurl"]
+
+
+def test_environments_whose_clients_received_other_bytes_have_no_difference_in_seconds():
+    sizes = {"old": DECODED, "new": PACKED}
+    trials = [
+        a_trial("urllib3", number, 1.0, arm=f"urllib3 in {name}", environment=name, bytes_received=size)
+        for number in range(1, 4)
+        for name, size in sizes.items()
+    ]
+    run = a_run(*trials, arms=[an_arm("urllib3", name) for name in sizes])
+    pair = run.experiment.arms[1], run.experiment.arms[0]
+    assert list(latency_differences(run, [pair]).values()) == [{}]
 
 
 def test_the_arms_that_most_others_agree_with_stay_ranked():

@@ -9,25 +9,27 @@ import pytest
 from clientlab.trial.usage import Footprint, cpu_usable, memory_left, memory_limit, read_footprint
 
 KIB, MIB = 1 << 10, 1 << 20
-LOG = "7f00-7f01 rw-s 00000000 08:01 7   /tmp/trial-0000/trial.samples\nSize:  99 kB\nRss:  9 kB\nPss:   {} kB\n"
+LOG = "7f00-7f01 rw-s 00000000 08:01 7   /tmp/trial-0000/trial.samples\nSize:  99 kB\nRss:   {} kB\nPss:   9 kB\n"
 
 
-def write_process(proc, pid: int, pss: int, rss: int, peak: int, logs: tuple[int, ...] = ()) -> None:
-    """Write the files of a process, all in KiB. `logs`: proportional size of its mappings of a sample log."""
+def write_process(proc, pid: int, anonymous: int, files: int, peak: int, logs: tuple[int, ...] = ()) -> None:
+    """Write the files of a process of 9,000 KiB. `logs`: resident size of its mappings of a sample log."""
     folder = proc / str(pid)
     folder.mkdir(parents=True)
     (folder / "smaps_rollup").write_text(
-        f"5555-7fff ---p 00000000 00:00 0    [rollup]\nRss:   {rss} kB\nPss:    {pss} kB\nPss_Dirty:   1 kB\n"
+        f"5555-7fff ---p 00000000 00:00 0    [rollup]\nRss:   9000 kB\nPss:    1 kB\nPss_Anon:   {anonymous} kB\n"
     )
-    (folder / "status").write_text(f"Name:\tx\nVmHWM:\t  {peak} kB\nVmRSS:\t {rss} kB\n")
+    sizes = f"VmHWM:\t  {peak} kB\nVmRSS:\t 9000 kB\nRssFile:\t {files} kB\nRssShmem:\t 0 kB\n"
+    (folder / "status").write_text(f"Name:\tx\n{sizes}")
     mapped = "".join(map(LOG.format, logs))
     (folder / "smaps").write_text(f"55-56 r-xp 0 08:01 3   /lib/libc.so\nRss:  7 kB\nPss:   5 kB\n{mapped}")
 
 
 def test_shared_pages_count_once_and_the_log_does_not(tmp_path):
-    write_process(tmp_path, 7, pss=2000, rss=9000, peak=9500, logs=(150, 151))
-    write_process(tmp_path, 8, pss=1000, rss=9000, peak=8999)
-    expected = Footprint((2000 - 301 + 1000) * KIB, (2000 - 301 + 500 + 1000) * KIB)
+    """Pages of files are shared with other arms, so they count as in the process that has most of them."""
+    write_process(tmp_path, 7, anonymous=2000, files=6301, peak=9500, logs=(150, 151))
+    write_process(tmp_path, 8, anonymous=1000, files=5000, peak=8999)
+    expected = Footprint((2000 + 1000 + 6000) * KIB, (2000 + 1000 + 6000 + 500) * KIB)
     assert read_footprint([7, 8], {7, 8}, tmp_path) == expected
     assert read_footprint([7, 9], {7, 9}, tmp_path) is None  # a process that is needed has ended
 
