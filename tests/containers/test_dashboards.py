@@ -1,33 +1,30 @@
-"""Every panel's query must return data from a real Prometheus that has scraped real runs."""
+"""The panels' queries on a real Prometheus, beside the run documents that they are about."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
+from statistics import median
 
 import pytest
 
-from clientlab.results.document import ClaimResult
-from clientlab.trial.result import OpenLoad
-from clientlab.workload.values import Link
-from clients.documents import a_run, a_trial, quantiles, with_changes
-from grafana_panels import DASHBOARDS, expressions
+from clientlab.judging.comparison import compare
+from clientlab.judging.judgement import with_judgement
+from clientlab.reports.comparison import change_cells, is_known
+from clientlab.reports.rows import groups_of
+from clientlab.results.document import Run
+from clients.documents import a_failed_trial, a_run, a_trial, a_whole_run, quantiles, with_changes
+from grafana_panels import DASHBOARDS, expressions, panels
 from running import eventually
 
-pytestmark = [pytest.mark.real, pytest.mark.release, pytest.mark.timeout(900)]  # their waits are bounded by 300 s each
+# Their waits are bounded by 300 s each.
+pytestmark = [pytest.mark.real, pytest.mark.release, pytest.mark.timeout(900)]
 
-ARTICLE = "20240506-070809-article-abcd"
-ELSEWHERE = "20240506-080910-article-abcd"
-SLOWER = "20240506-080911-article-abcd"
-ARRIVALS = "20240506-080912-arrivals-abcd"
-AGAIN = "20240506-091011-demo-abcd"
+BASE, SLOWER, FAILING = "base", "slower", "failing"
 MINUTES = 30
-LATER, LATEST = "2044-05-06T08:09:10+00:00", "2045-05-06T08:09:10+00:00"
-"""When further runs of an experiment began: after the first, whenever that was measured."""
-
-FAULTY = """\
-question = "What do errors look like?"
+EXPERIMENTS = """\
+question = "What do errors and streams look like?"
 strategies = ["urllib3"]
 routes = ["proxy"]
 rounds = 1
@@ -35,133 +32,172 @@ rounds = 1
 path = "/status/503"
 requests = 100
 rate = 25
+[workloads.streams]
+stream = "sse"
+events = 20
+every = "20ms"
+requests = 20
+concurrency = 4
 """
-"""An open load whose requests all get 503. For 4 s, all go through the proxy, which one panel needs."""
+"""An open load whose requests all get 503, and streams."""
+
+
+def _slower() -> Run:
+    """Return the canned run with twice the times."""
+
+    def twice(trial):
+        figures = trial.figures
+        if not figures.wall_seconds or not figures.requests_per_second:
+            return trial
+        half = figures.requests_per_second / 2
+        return with_changes(trial, wall_seconds=2 * figures.wall_seconds, requests_per_second=half)
+
+    run = a_whole_run()
+    later = {"run": SLOWER, "created": "2044-05-06T08:09:10+00:00"}
+    return run.model_copy(update={**later, "trials": [twice(trial) for trial in run.trials]})
+
+
+def _failing() -> Run:
+    """Return a run with a lower bound, and an arm of which everything failed."""
+    bounds = quantiles(0.005, 0.3, at_least=["p99", "max"])
+    trials = [a_trial("urllib3", number, errors={"timeout": 30}, latency_seconds=bounds) for number in (1, 2, 3)]
+    return with_judgement(a_run(*trials, a_failed_trial("pycurl"), name=FAILING))
 
 
 @pytest.fixture(scope="session")
-def watched(stack, run):
-    """The stack after a run, one with errors, one of open load, and three of an experiment that has claims.
-
-    One of these three is of another machine, and one is surely worse in every figure.
-    """
-    stack.write("lab", "/results/faulty.toml", FAULTY)
-    stack.lab("run", "/results/faulty.toml", "--name", "faulty", check=False)  # a failed trial: exit code 3
-    again = json.dumps(run | {"run": AGAIN, "created": LATER})
-    made = (_arrivals(), _article(ARTICLE), _elsewhere(_article(ELSEWHERE)), _slower(_article(SLOWER)))
-    for name, text in ((AGAIN, again), *((one.run, one.model_dump_json(indent=1)) for one in made)):
-        stack.write("lab", f"/results/{name}/run.json", text)
-    for name in (AGAIN, *(one.run for one in made)):
-        seen = f'clientlab_run_wall_seconds{{run="{name}"}}'
+def canned(stack) -> dict[str, Run]:
+    """Runs that the exporter publishes."""
+    runs = [a_whole_run().model_copy(update={"run": BASE}), _slower(), _failing()]
+    for run in runs:
+        stack.write("lab", f"/results/{run.run}/run.json", run.model_dump_json(indent=1))
+    for run in runs:
+        seen = f'clientlab_run_info{{run="{run.run}"}}'
         eventually(lambda seen=seen: stack.prometheus(seen), "the run in Prometheus", 30)
-    both = {"baseline": "first", "runs": "first|faulty"}
-    everything = dict.fromkeys(("strategy", "upstream", "route", "link"), ".*")
-    runs = {"demo": "first", "faulty": "faulty", "article": ARTICLE, "arrivals": ARRIVALS}
-    choices = [{**both, **everything, "experiment": name, "run": found} for name, found in runs.items()]
-    unlike = {"baseline": ARTICLE, "runs": f"{ARTICLE}|{ELSEWHERE}"}
-    worse = {"baseline": ARTICLE, "runs": f"{ARTICLE}|{SLOWER}"}
-    alike = {"baseline": "first", "runs": f"first|{AGAIN}"}
-    return stack, [*choices, choices[2] | unlike, choices[2] | worse, choices[0] | alike]
+    return {run.run: run for run in runs}
 
 
-def _elsewhere(run):
-    """Return the run as if it had been measured on another machine."""
-    surroundings = run.surroundings.model_copy(update={"cpu_model": "another"})
-    return run.model_copy(update={"surroundings": surroundings, "created": LATER})
+@pytest.fixture(scope="session")
+def measured(stack) -> Run:
+    """A run with three trials of each arm, measured while Prometheus looks."""
+    words = ("-t", "pycurl", "-t", "aiohttp@workers", "-c", "8", "-d", "1s", "--delay", "5ms")
+    stack.lab("run", *words, "--rounds", "3", "--name", "measured")
+    return Run.model_validate(stack.document("measured"))
 
 
-def _slower(run):
-    """Return the run with every compared figure ten times as bad in each trial."""
-
-    def worse(trial):
-        quick = trial.figures.latency_seconds.model_dump(exclude={"at_least"})
-        slow = {name: value and 10 * value for name, value in quick.items()}
-        names = ("cpu_seconds", "peak_pss_bytes", "peak_rss_bytes", "connections_opened")
-        changes = {name: 10 * getattr(trial.measured, name) for name in names}
-        changes["wall_seconds"] = 10 * trial.figures.wall_seconds
-        changes["requests_per_second"] = trial.figures.requests_per_second / 10
-        changes["latency_seconds"] = trial.figures.latency_seconds.model_copy(update=slow)
-        return with_changes(trial, **changes)
-
-    return run.model_copy(update={"trials": [worse(trial) for trial in run.trials], "created": LATEST})
+def expression_of(title: str) -> str:
+    """Return the first query of the panel with this title."""
+    [found] = [panel["targets"][0]["expr"] for name in DASHBOARDS for panel in panels(name) if panel["title"] == title]
+    return found
 
 
-def _arrivals():
-    """Return a cold run of open load behind a link. The lateness of one arm is a lower bound."""
-    load = OpenLoad(
-        planned_per_second=600.0, achieved_per_second=550.0, lateness_seconds=quantiles(0.003, 0.007, at_least=["p99"]),
-        sent_seconds=quantiles(0.001, 0.006), dropped=10, most_backlog=40, most_in_flight=7,
-    )  # fmt: skip
-    both = {"open_load": load, "link": Link(0.02), "first_byte_seconds": quantiles(0.002), "import_seconds": 0.1}
-    trials = [a_trial("pycurl", number, errors={"dropped": 30}, **both) for number in (1, 2, 3)]
-    prompt = {**both, "open_load": load.model_copy(update={"lateness_seconds": quantiles(0.003, 0.007)})}
-    trials += [a_trial("aiohttp@workers", number, **prompt) for number in (1, 2, 3)]
-    run = a_run(*trials, name=ARRIVALS)
-    return run.model_copy(update={"experiment": run.experiment.model_copy(update={"name": "arrivals"})})
+def fill(expression: str, **values: str) -> str:
+    """Return the expression with the values of the dashboard's variables."""
+    return re.sub(r"\$(\w+)", lambda found: values[found[1]], expression)
 
 
-def _article(name):
-    """Return a run with a claim of each verdict. For its last arm, quantiles fall on failures."""
-    bounds = {
-        "errors": {"timeout": 30},
-        "latency_seconds": quantiles(0.005, 0.3, at_least=["p99", "max"]),
-        "overhead_seconds": quantiles(0.001, at_least=["p50"]),
+def rows(stack, title: str, *labels: str, **values: str) -> set[tuple[str, ...]]:
+    """Return the values of these labels in a panel's table."""
+    found = stack.prometheus(fill(expression_of(title), **values))
+    return {tuple(row["metric"][label] for label in labels) for row in found}
+
+
+@pytest.mark.parametrize("name", [BASE, FAILING])
+def test_the_standings_are_those_of_the_report(stack, canned, name):
+    run = canned[name]
+    expected = {
+        (row.planned.arm, row.ratio_text, row.bottleneck, str(row.planned.concurrency))
+        for group in groups_of(run)
+        for row in group.rows
     }
-    trials = [
-        a_trial(strategy, number, 1.0 + 0.01 * number, **changes)
-        for strategy, changes in (("aiohttp@workers", {}), ("urllib3", bounds))
-        for number in (1, 2, 3)
-    ]
-    claims = [
-        ClaimResult(
-            name=verdict, text="it is so", source=None, kind="less", figure="wall_seconds", control=False,
-            published=None, verdict=verdict, ratio=1.5, interval=(1.2, 1.8), rounds=3, measured="so",
+    labels = ("arm", "ratio", "bottleneck", "concurrency")
+    assert rows(stack, "Who is ahead?", *labels, run=name) == expected
+
+
+@pytest.mark.usefixtures("canned")
+def test_failed_trials_and_bounds_are_shown(stack):
+    found = rows(stack, "Is anything wrong?", "kind", "text", run=FAILING)
+    assert ("failed", "pycurl: it broke") in found
+    assert rows(stack, "Who is ahead?", "p99", "errors", run=FAILING) == {("≥ 300 ms", "3.00 %")}
+
+
+def test_changes_are_those_of_compare(stack, canned):
+    found = compare(canned[BASE], [canned[SLOWER]])
+    [other] = found.others
+    expected = set()
+    for arm in found.compared_arms():
+        for figure in found.figures:
+            change = other.changes[arm][figure.key]
+            if is_known(change):
+                expected.add((arm, figure.key, " ".join(change_cells(change)[1:])))
+    pair = {"run": SLOWER, "baseline": BASE}
+    assert rows(stack, "Which arms changed?", "arm", "figure", "text", **pair) == expected
+
+
+def test_claims_have_their_verdicts(stack, canned):
+    expected = {(claim.name, claim.verdict) for claim in canned[BASE].claims}
+    title = "Do the article's claims hold in this run?"
+    assert rows(stack, title, "claim", "verdict", run=BASE) == expected
+
+
+def test_rates_over_time_are_those_of_the_trials(stack, measured):
+    """Within 10 %, although each trial is shorter than the window of the rate."""
+    found = series(stack, "How many requests a second succeed?", measured.run)
+    for arm in measured.experiment.arms:
+        figures = [trial.figures for trial in measured.finished_trials_of(arm.name)]
+        true = sum(one.requests for one in figures) / sum(one.wall_seconds for one in figures)
+        assert median(found[arm.name]) == pytest.approx(true, rel=0.1)
+
+
+def test_p99_over_time_is_in_the_bucket_of_the_trials(stack, measured):
+    """Or beside it, because the buckets do not tell where in them a request was."""
+    found = series(stack, "How long does a request take (p99)?", measured.run)
+    for arm in measured.experiment.arms:
+        trials = measured.finished_trials_of(arm.name)
+        true = median(trial.figures.latency_seconds.p99 for trial in trials)
+        assert 0.65 * true < median(found[arm.name]) < 1.5 * true
+
+
+def series(stack, title: str, run: str) -> dict[str, list[float]]:
+    """Return the numbers of each arm in a panel, over the last minutes."""
+    now = time.time()
+    when = {"start": str(now - MINUTES * 60), "end": str(now), "step": "1"}
+    found = stack.prometheus(fill(expression_of(title), run=run), **when)
+    return {row["metric"]["legend"]: [float(value) for _, value in row["values"] if value != "NaN"] for row in found}
+
+
+@pytest.mark.usefixtures("measured")
+def test_the_query_of_each_panel_returns_data(stack, canned):
+    """With its variables filled in, for at least one of the runs."""
+    stack.write("lab", "/results/faulty.toml", EXPERIMENTS)
+    stack.lab("run", "/results/faulty.toml", "--name", "faulty", check=False)  # exit code 3
+    pair = {"baseline": BASE, "run": SLOWER, "figure": "throughput"}
+    about = {"experiment": canned[SLOWER].experiment.name, "choice": "newest"}
+    choices = [{**pair, **about}, *({**pair, **about, "run": run} for run in ("measured", "faulty"))]
+    now = time.time()
+    when = {"start": str(now - MINUTES * 60), "end": str(now), "step": "2"}
+
+    def has_data(expression: str) -> bool:
+        found = [fill(expression, **values) for values in choices]
+        return any(
+            value != "NaN" for one in found for row in stack.prometheus(one, **when) for _, value in row["values"]
         )
-        for verdict in ("supported", "contradicted", "inconclusive")
-    ]  # fmt: skip
-    run = a_run(*trials, name=name)
-    settings = run.experiment.model_copy(update={"name": "article"})
-    return run.model_copy(update={"claims": claims, "experiment": settings})
 
-
-def test_the_query_of_each_panel_returns_data(watched):
-    """With its variables filled in, for at least one of the runs: one has errors, one has claims."""
-    project, choices = watched
+    differing = 'clientlab_run_difference{run="$run", baseline="$baseline"}'  # nothing differs
     for name in DASHBOARDS:
         for expression in expressions(name):
-            assert any(_values(project, _fill(expression, values)) for values in choices), expression
+            assert expression == differing or has_data(expression), expression
 
 
-def _fill(expression: str, values: dict[str, str]) -> str:
-    for name, value in sorted(values.items(), key=lambda item: -len(item[0])):
-        expression = expression.replace(f"${name}", value)
-    return expression.replace("$__range", f"{MINUTES}m")
-
-
-def _values(project, expression: str) -> list[str]:
-    """Return all numbers that a query gives over the time of the runs."""
-    now = time.time()
-    found = project.prometheus(expression, start=str(now - MINUTES * 60), end=str(now), step="2")
-    return [value for row in found for _, value in row["values"] if value != "NaN"]
-
-
-def test_every_choice_of_a_dashboard_has_values(watched):
-    project, choices = watched
+def test_every_choice_of_a_dashboard_has_values(stack, canned):
+    values = {"run": SLOWER, "choice": "newest", "experiment": canned[SLOWER].experiment.name}
     for dashboard in DASHBOARDS.values():
         for variable in dashboard["templating"]["list"]:
-            query = variable["query"]["query"]
-            if result := re.fullmatch(r"query_result\((.+)\)", query):
-                assert any(_chosen(project, _fill(result[1], values), variable) for values in choices), query
+            query = fill(variable["query"]["query"], **values)
+            if found := re.fullmatch(r"query_result\((.+)\)", query):
+                result = stack.prometheus(found[1])
+                texts = [json.dumps(row["metric"]).replace('": "', '="') for row in result]
+                pattern = variable["regex"].strip("/").replace("[{ ,]", '"')
+                assert any(re.search(pattern, text) for text in texts), query
                 continue
             selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
-            seen = f"group by ({label}) (last_over_time({selector}[{MINUTES}m]))"
-            found = [row for values in choices for row in project.prometheus(_fill(seen, values))]
-            assert any(label in row["metric"] for row in found), query
-
-
-def _chosen(project, expression: str, variable: dict) -> list[str]:
-    """Return the values of a variable, as Grafana takes them from the labels of each row of a result."""
-    rows = project.prometheus(expression)
-    labels = [",".join(f'{name}="{value}"' for name, value in row["metric"].items()) for row in rows]
-    found = [re.search(variable["regex"].strip("/"), f"{{{text}}}") for text in labels]
-    return [match[1] for match in found if match]
+            assert any(label in row["metric"] for row in stack.prometheus(selector)), query

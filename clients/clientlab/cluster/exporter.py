@@ -1,54 +1,117 @@
 """The runs of a results folder as Prometheus metrics: `clientlab exporter --out results`.
 
-A run has the metrics of the list of figures, as medians over its rounds. An unknown figure has no sample.
+A run has what its report shows: the figures of each arm over the rounds, its ratio to the
+fastest arm, what went wrong, and the changes since earlier runs of the same experiment. An
+unknown figure has no sample. What is a text in the report is the value of a label.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
+import re
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CONTENT_TYPE_LATEST
 
+from clientlab import units
 from clientlab.cluster.live_metrics import ARM_LABELS, arm_labels
 from clientlab.errors import LabError
-from clientlab.judging.cautions import commonest_verdict
-from clientlab.judging.comparison import simultaneous
+from clientlab.judging.comparison import compare, unlike
 from clientlab.judging.judgement import read_judged
-from clientlab.judging.ranking import arm_key, rank_arms
+from clientlab.reports import comparison as comparing
 from clientlab.reports.contents import claim_doubts, claim_sentence
-from clientlab.reports.rows import speed_of
-from clientlab.results.document import Run
-from clientlab.results.figures import EXPORTED
-from clientlab.results.plan import Arm
+from clientlab.reports.headline import load_line, reasons_for_doubt
+from clientlab.reports.rows import Group, Row, groups_of
+from clientlab.results.document import Run, failed_for_good
+from clientlab.results.figures import BY_KEY, EXPORTED
 from clientlab.results.store import Store
 from clientlab.running.schedule import find_due
-from clientlab.statistics.ratios import FEWEST_ROUNDS, typical_estimate
 from clientlab.text import make_printable
+from clientlab.workload.workload import identify
 
-NEWEST = 50  # runs that are published; older ones are only in their files
-_Row = tuple[str, list[str], float]  # name of the metric, values of its labels, and its own value
-_COMPARED = [figure for figure, _ in EXPORTED if figure.compared]
+NEWEST_RUN = "newest"
+"""The choice that stands for the run that began last."""
+
+_MOST_RUNS = 50  # that are published; older ones are only in their files
+_MOST_BASELINES = 10  # earlier runs that each run is compared with
+
+_ABOUT = ("run", "experiment")
+_STANDING = (
+    *("place", "group", "concurrency", "speed", "ratio"),
+    *("p50", "p99", "cpu", "errors", "bottleneck"),
+)
+
+Sample = tuple[str, Sequence[str], float]
+"""Name of a family, values of its labels, and its own value."""
 
 
-class Families(dict[str, GaugeMetricFamily], Collector):
-    """The metrics of runs, by their names without the first part."""
+def _families() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the description and the labels of each metric, without ``clientlab_run_``."""
+    ratio = "times the time per request (or what ranks the arm) of the fastest of its load"
+    known = {
+        "info": ("A run.", (*_ABOUT, "status", "machine", "python", "host")),
+        "choice": ("When a run began; also for the newest one.", ("choice", *_ABOUT)),
+        "created_timestamp_seconds": ("When a run began.", _ABOUT),
+        "ended_timestamp_seconds": ("When its last trial ended, or now.", _ABOUT),
+        "trials": ("Trials of a run: done, failed or left.", (*_ABOUT, "state")),
+        "problem": (
+            "How often something went wrong, or 1 for a reason to doubt a number.",
+            (*_ABOUT, "kind", "text"),
+        ),
+        "workload_info": (
+            "A workload of a run, in words.",
+            (*_ABOUT, "workload", "workload_id", "text"),
+        ),
+        "arm_info": ("An arm of a run.", ARM_LABELS),
+        "standing": (
+            "1 over its ratio, and how the report shows the arm.",
+            (*ARM_LABELS, *_STANDING),
+        ),
+        "ratio": (f"How many {ratio}.", ARM_LABELS),
+        "ratio_low": ("Lower end of the 95 % interval of the ratio.", ARM_LABELS),
+        "ratio_high": ("Upper end of that interval.", ARM_LABELS),
+        "rounds": ("Finished trials of an arm: its rounds so far.", ARM_LABELS),
+        "concurrency": ("Requests of an arm in flight at once.", ARM_LABELS),
+        "change": (
+            "Ratio to an earlier run of the same workloads; NaN without one.",
+            (*_ABOUT, "baseline", "when", "arm", "figure", "text"),
+        ),
+        "difference": (
+            "1 for a part of the surroundings that differs from those of the baseline.",
+            (*_ABOUT, "baseline", "part", "before", "after"),
+        ),
+        "claim": (
+            "b's figure over a's of a claim; NaN without one.",
+            (*_ABOUT, "claim", "sentence", "verdict", "text"),
+        ),
+    }
+    for figure, metric in EXPORTED:
+        labels = (*ARM_LABELS, "quantile") if metric.quantile else ARM_LABELS
+        about = figure.description
+        if metric.quantile:
+            about = "Quantiles of all requests, medians over the rounds."
+        known.setdefault(metric.name, (f"{about[0].upper()}{about[1:]}", labels))
+        if figure.bounded is not None:
+            bounds = "Lower bounds of quantiles that fall on failed requests."
+            known.setdefault(metric.name_at_least, (bounds, labels))
+    return known
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        return self.values()
+
+FAMILIES = _families()
 
 
 def make_server(store: Store, host: str, port: int, say: Callable[[str], None]) -> ThreadingHTTPServer:
-    """Return a server of a store's metrics. `say` gets a line for each run that cannot be read. Raise LabError."""
+    """Return a server of a store's metrics.
+
+    `say` gets a line for each run that cannot be read. Raise LabError.
+    """
     runs = StoredRuns(store, say)
 
     class Handler(BaseHTTPRequestHandler):
@@ -66,162 +129,201 @@ def make_server(store: Store, host: str, port: int, say: Callable[[str], None]) 
     class Server(ThreadingHTTPServer):
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
+    runs.render()  # of many runs, the first one takes longer than a scrape may
     try:
         return Server((host, port), Handler)
     except OSError as error:
-        raise LabError(f"--host {host} --port {port}: {error.strerror}; choose another") from error
+        problem = f"--host {host} --port {port}: {error.strerror}; choose another"
+        raise LabError(problem) from error
+
+
+@dataclass
+class _Published:
+    """A run and the lines of its samples by family. `version`: of its files."""
+
+    version: object
+    run: Run | None
+    lines: dict[str, str] = field(default_factory=dict)
+    is_compared: bool = False
 
 
 class StoredRuns:
     """The newest runs of a store in Prometheus' text format.
 
-    A finished run is read once, and its text is kept: rendering 20 runs takes 0.1 s of CPU time, which would disturb
-    the trial that is being measured. The run in progress is read at each scrape.
+    The lines of a run are kept until its files change: rendering 20 runs takes 0.1 s of CPU
+    time, which would disturb the trial that is being measured.
     """
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
         self._store = store
         self._say = say
-        self._known: dict[str, tuple[object, Run | None]] = {}  # name to its version and the run
-        self._finished: list[Run] | None = None
-        self._finished_text = b""
+        self._known: dict[str, _Published] = {}
         self._lock = threading.Lock()
 
     def render(self) -> bytes:
-        """Return the metrics of the finished runs, and those of the run in progress under names of their own."""
+        """Return the metrics of all runs."""
         with self._lock:
-            runs = [run for name in self._store.names()[-NEWEST:] if (run := self._read(name)) is not None]
-            finished = [run for run in runs if run.status != "running"]
-            if self._finished is None or list(map(id, finished)) != list(map(id, self._finished)):
-                self._finished, self._finished_text = finished, _render(make_families("run"), finished)
-            running = [run for run in runs if run.status == "running"]
-            return self._finished_text + _render(make_families("present"), running)
+            names = self._store.names()[-_MOST_RUNS:]
+            found = [one for name in names if (one := self._read(name)).run is not None]
+            self._compare([one for one in found if one.run and one.run.status != "running"])
+            choices = _format(_choices([one.run for one in found if one.run]))
+            pages = [choices, *(one.lines for one in found)]
+        parts = []
+        for family, (text, _) in FAMILIES.items():
+            if lines := "".join(page.get(family, "") for page in pages):
+                name = f"clientlab_run_{family}"
+                parts.append(f"# HELP {name} {text}\n# TYPE {name} gauge\n{lines}")
+        return "".join(parts).encode()
 
-    def _read(self, name: str) -> Run | None:
-        """Return the run, from memory if its file has not changed; None if it cannot be read."""
+    def _read(self, name: str) -> _Published:
+        """Return a run, from memory if its files have not changed."""
         try:
             version = self._store.version(name)
         except FileNotFoundError:  # removed just now
-            return None
-        known, run = self._known.get(name, (None, None))
-        if known != version:
+            return _Published(None, None)
+        known = self._known.get(name)
+        if known is None or known.version != version:
+            known = self._known[name] = _Published(version, None)
             try:
                 run = read_judged(self._store.find(name))
-                run = run.model_copy(update={"run": name})  # a copied folder has a new name
+                # A copied folder has a new name.
+                known.run = run.model_copy(update={"run": name})
+                known.lines = _format(_samples_of_run(known.run))
             except LabError as error:
-                run = None
                 self._say(str(error))
-            self._known[name] = version, run
-        return run
+        return known
+
+    def _compare(self, found: Sequence[_Published]) -> None:
+        """Add the changes of runs that have just ended, or that were found."""
+        runs = [one.run for one in found if one.run is not None]
+        for place, one in enumerate(found):
+            if one.run is not None and not one.is_compared:
+                one.is_compared = True
+                one.lines |= _format(_changes(one.run, runs[:place]))
 
 
-def _render(families: Families, runs: Iterable[Run]) -> bytes:
-    """Return the metrics of runs as text, without the control characters that names in a run file may hold."""
+def _format(samples: Iterable[Sample]) -> dict[str, str]:
+    """Return the lines of samples by family, without control characters."""
+    lines: dict[str, list[str]] = {}
+    for family, values, value in samples:
+        _, names = FAMILIES[family]
+        labels = ",".join(f'{name}="{_escape(text)}"' for name, text in zip(names, values, strict=True))
+        line = f"clientlab_run_{family}{{{labels}}} {value}\n"
+        lines.setdefault(family, []).append(line)
+    return {family: "".join(found) for family, found in lines.items()}
+
+
+def _escape(text: str) -> str:
+    """Return the value of a label as Prometheus' text format needs it."""
+    plain = make_printable(text).replace("\n", " ")
+    return plain.replace("\\", r"\\").replace('"', r"\"")
+
+
+def _timestamp(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
+
+
+def _choices(runs: Sequence[Run]) -> Iterator[Sample]:
+    """Yield the choices of a reader, of which the newest is the last."""
     for run in runs:
-        for name, labels, value in _rows_of_run(run):
-            families[name].add_metric(labels, value)
-    return make_printable(generate_latest(families).decode()).encode()
+        yield "choice", [run.run, run.run, run.experiment.name], _timestamp(run.created)
+    if runs:
+        run = max(runs, key=lambda run: run.created)
+        began = _timestamp(run.created)
+        yield "choice", [NEWEST_RUN, run.run, run.experiment.name], began + 1
 
 
-def make_families(stem: str) -> Families:
-    """Return every metric of runs, still empty. `stem`: ``run`` for finished runs, ``present`` for one in progress."""
-    margin = ("Half the width of the interval of a figure's median over rounds, of its logarithm. Two runs differ if "
-              "their logarithms are further apart than the root of the margins' squares.")  # fmt: skip
-    rows: dict[str, tuple[str, tuple[str, ...]]] = {
-        "info": ("A run.", ("run", "experiment", "machine", "python", "surroundings")),
-        "created_timestamp_seconds": ("When the run began.", ("run",)),
-        "requests_per_second_low": ("Lower end of the 95 % interval of the requests per second.", ARM_LABELS),
-        "requests_per_second_high": ("Upper end of that interval.", ARM_LABELS),
-        "rank": ("An arm's place in its workload, upstream, route and link, by its time; 1 is the best.", ARM_LABELS),
-        "rounds": ("Finished trials of an arm: its rounds so far.", ARM_LABELS),
-        "concurrency": ("Requests of an arm in flight at once.", ARM_LABELS),
-        "margin": (margin, (*ARM_LABELS, "figure")),
-        "errors": ("Failed requests, all rounds.", ARM_LABELS),
-        "verdict": ("1 for what limited most of its trials.", (*ARM_LABELS, "verdict")),
-        "claim": ("b's figure over a's of a claim; NaN without one.", ("run", "experiment", "claim", "verdict")),
-        "claim_info": ("1 for each claim; its sentence is a label.", ("run", "experiment", "claim", "sentence")),
-    }
-    for figure, metric in EXPORTED:
-        labels = (*ARM_LABELS, "quantile") if metric.quantile else ARM_LABELS
-        text = "Exact quantiles of all requests." if metric.quantile else figure.description
-        rows.setdefault(metric.name, (f"{text[0].upper()}{text[1:]}", labels))
-        if figure.bounded is not None:
-            rows.setdefault(metric.name_at_least, ("Lower bounds of quantiles that fall on failed requests.", labels))
-    families = Families(
-        (name, GaugeMetricFamily(f"clientlab_{stem}_{name}", text, labels=labels))
-        for name, (text, labels) in rows.items()
-    )
-    if stem == "present":
-        text = "Trials of the run in progress: done, failed or left."
-        states = ("run", "experiment", "state")
-        families["schedule"] = GaugeMetricFamily("clientlab_schedule_trials", text, labels=states)
-    return families
-
-
-def _rows_of_run(run: Run) -> Iterator[_Row]:
-    machine, about = run.surroundings, [run.run, run.experiment.name]
-    cores = f"{machine.cpu_model}, {machine.cpu_usable:g} cores"
-    yield "info", [*about, cores, machine.python, _hash_surroundings(run)], 1
-    yield "created_timestamp_seconds", [run.run], datetime.fromisoformat(run.created).timestamp()
-    if run.status == "running":
-        failed = sum(trial.status != "done" for trial in run.trials)
-        yield "schedule", [*about, "done"], len(run.trials) - failed
-        yield "schedule", [*about, "failed"], failed
-        yield "schedule", [*about, "left"], len(find_due(run))
+def _samples_of_run(run: Run) -> Iterator[Sample]:
+    where, about = run.surroundings, [run.run, run.experiment.name]
+    machine = f"{where.cpu_model}, {where.cpu_usable:g} cores"
+    yield "info", [*about, run.status, machine, where.python, where.host], 1
+    yield "created_timestamp_seconds", about, _timestamp(run.created)
+    ends = [_timestamp(one.started) + (one.figures.wall_seconds or 0) for one in run.trials]
+    yield "ended_timestamp_seconds", about, max(ends, default=_timestamp(run.created))
+    failed = failed_for_good(run)
+    done = sum(trial.status == "done" for trial in run.trials)
+    left = 0 if run.status == "done" else len(find_due(run))
+    for state, count in {"done": done, "failed": len(failed), "left": left}.items():
+        yield "trials", [*about, state], count
+    reasons = Counter((one.planned.arm, one.reason or one.status) for one in failed)
+    for (arm, reason), count in reasons.items():
+        yield "problem", [*about, "failed", f"{arm}: {reason}"], count
+    for title, texts in reasons_for_doubt(run).items():
+        for text, advice in texts:
+            yield "problem", [*about, title, f"{text} {advice}"], 1
+    for name, workload in run.experiment.workloads.items():
+        text = load_line(run.experiment, workload)
+        yield "workload_info", [*about, name, identify(workload), text], 1
     for claim in run.claims:
-        yield "claim", [*about, claim.name, claim.verdict], math.nan if claim.ratio is None else claim.ratio
-        yield "claim_info", [*about, claim.name, claim_sentence(claim) + claim_doubts(claim)], 1
-    places = {
-        (group, standing.name): place
-        for group, standings in rank_arms(run).items()
-        for place, standing in enumerate(standings, start=1)
-        if not standing.fell_short
-    }
-    for arm in run.experiment.arms:
-        labels = arm_labels(run.run, run.experiment.name, arm.name, arm)
-        if place := places.get(arm_key(arm)):
-            yield "rank", labels, place
-        for name, more, value in _rows_of_arm(run, arm):
-            yield name, labels + more, value
+        sentence = claim_sentence(claim) + claim_doubts(claim)
+        value = math.nan if claim.ratio is None else claim.ratio
+        ratio = units.ratio(claim.ratio, claim.interval)
+        yield "claim", [*about, claim.name, sentence, claim.verdict, ratio], value
+    labels = {}
+    for one in run.experiment.arms:
+        workload = run.experiment.workloads[one.workload]
+        labels[one.name] = arm_labels(run.run, run.experiment.name, one.name, one, workload)
+        yield "arm_info", labels[one.name], 1
+    rows = [(group, row) for group in groups_of(run) for row in group.rows]
+    for place, (group, row) in enumerate(rows, start=1):
+        for name, more, value in _samples_of_arm(group, row, place):
+            yield name, [*labels[row.planned.arm], *more], value
 
 
-def _rows_of_arm(run: Run, arm: Arm) -> Iterator[_Row]:
-    """Yield the metrics of an arm. Their labels are those that it has in addition to the arm's own."""
-    trials = [trial for trial in run.trials_of(arm.name) if trial.status == "done"]
-    if not trials:
-        return
+def _samples_of_arm(group: Group, row: Row, place: int) -> Iterator[tuple[str, list[str], float]]:
+    """Yield the samples of an arm, with the labels that it has beside the arm's own."""
     for figure, metric in EXPORTED:
-        if (value := figure.over_rounds(trials)) is not None:
-            name = metric.name_at_least if figure.is_bound(trials) else metric.name
+        if (value := row.figures[figure.key]) is not None:
+            is_bound = figure.key in row.bounds
+            name = metric.name_at_least if is_bound else metric.name
             yield name, [metric.quantile] if metric.quantile else [], value
-    speed = speed_of(trials)
-    if speed is not None and speed.low is not None and speed.high is not None:
-        yield "requests_per_second_low", [], speed.low
-        yield "requests_per_second_high", [], speed.high
-    level = simultaneous(len(run.experiment.arms) * len(_COMPARED))  # all intervals hold together in 95 of 100 runs
-    for figure in _COMPARED:
-        values = figure.values(trials)
-        if len(values) >= FEWEST_ROUNDS and min(values) > 0 and not figure.has_bounds(trials):
-            found = typical_estimate(values, level)
-            if found.low and found.high is not None:
-                margin = (math.log(found.high) - math.log(found.low)) / 2 + figure.resolution
-                yield "margin", [figure.key], margin
-    yield "rounds", [], len(trials)
-    yield "concurrency", [], trials[0].planned.concurrency
-    yield "errors", [], sum(trial.figures.failed for trial in trials)
-    if verdict := commonest_verdict(trials):
-        yield "verdict", [verdict], 1
+    if row.ratio is not None:
+        yield "ratio", [], row.ratio.value
+        if row.ratio.interval is not None:
+            low, high = row.ratio.interval
+            yield "ratio_low", [], low
+            yield "ratio_high", [], high
+    yield "rounds", [], len(row.trials)
+    yield "concurrency", [], row.planned.concurrency
+    leading = group.leading
+    heading = leading.label if leading.column is None else leading.column.heading
+    speed = 0.0 if row.shortfall else 1 / (row.ratio.value if row.ratio else 1.0)
+    texts = [
+        f"{place:03}",
+        group.title,
+        str(row.planned.concurrency),
+        f"{row.text(leading)} {heading}",
+        row.ratio_text,
+        *(row.text(BY_KEY[key]) for key in ("p50", "p99", "cpu")),
+        row.text(BY_KEY["errors"]) if row.errors else "",
+        row.bottleneck,
+    ]
+    yield "standing", texts, speed
 
 
-def _hash_surroundings(run: Run) -> str:
-    """Return a hash that is equal for runs whose figures may be compared: machine, limits, versions, servers.
+def _changes(run: Run, earlier: Sequence[Run]) -> Iterator[Sample]:
+    """Yield how a run differs from earlier ones of the same arms and workloads."""
+    about = [run.run, run.experiment.name]
+    when = _shorten(run.run)
+    alike = [one for one in earlier if not any(unlike(one, run))]
+    for base in alike[-_MOST_BASELINES:]:
+        comparison = compare(base, [run], earlier=earlier)
+        [compared] = comparison.others
+        for arm in comparison.compared_arms():
+            for figure in comparison.figures:
+                change = compared.changes[arm][figure.key]
+                if comparing.is_known(change):
+                    _, verdict, estimate = comparing.change_cells(change)
+                    texts = [when, arm, figure.key, f"{verdict} {estimate}"]
+                    value = math.nan if change.ratio is None else change.ratio.value
+                    yield "change", [*about, base.run, *texts], value
+        for one in compared.differences:
+            texts = [one.part, one.before or "none", one.after or "none"]
+            yield "difference", [*about, base.run, *texts], 1
 
-    Unknown fields do not count, so that a new field does not make older runs incomparable.
-    The load average, the lab's commit and the host's name, which is new for each container, do not count either.
-    """
-    machine = run.surroundings.model_dump(
-        exclude={"load_average", "host", "lab_commit", "environments"}, exclude_none=True
-    )
-    if environments := run.surroundings.environments:
-        machine["environments"] = {name: one.model_dump(exclude={"folder"}) for name, one in environments.items()}
-    return hashlib.sha256(json.dumps(machine, sort_keys=True).encode()).hexdigest()[:8]
+
+def _shorten(run: str) -> str:
+    """Return the name that a user gave to a run, or when it began: 11-28 14:17."""
+    if found := re.match(r"\d{4}(\d\d)(\d\d)-(\d\d)(\d\d)\d", run):
+        return "{}-{} {}:{}".format(*found.groups())
+    return run

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from prometheus_client import REGISTRY
 
 from clientlab import plugins
-from clientlab.cluster.live_metrics import TrialMetrics
+from clientlab.cluster.live_metrics import RunMetrics, TrialMetrics
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.results.plan import Target
 from clientlab.running.execute import TrialInterrupted
@@ -33,9 +33,9 @@ from clientlab.workload.workload import READY_SECONDS, Workload, take_share
 Start = tuple[float, ClockOffset | None]
 """When all shards of a trial start, in Unix seconds by the lab's clock, and that clock minus this machine's."""
 
-_published: list[TrialMetrics] = []
+_published: list[RunMetrics] = []
 _publishing = threading.Lock()
-"""The metrics on Dask's `/metrics`: those of the last trial, until the next one begins."""
+"""The metrics on Dask's `/metrics`: those of the last run, until a trial of another one begins."""
 
 _starts: dict[str, queue.SimpleQueue[Start | None]] = {}
 """For the key of each trial that is being measured here: the agreed start of its shard, or None if it has to stop."""
@@ -72,7 +72,7 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
         if agreed is None:
             raise KeyboardInterrupt
         start, offset = agreed
-        metrics.started(start - (0.0 if offset is None else offset.seconds), start)
+        metrics.started(start - (0.0 if offset is None else offset.seconds))
         return start, offset
 
     plugins.admit([planned.strategy])
@@ -84,8 +84,8 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
     # Dask removes the folder of a worker that was killed.
     with tempfile.TemporaryDirectory(prefix="clientlab-trial-", dir=worker.local_directory) as name:
         folder = Path(name)
-        metrics = TrialMetrics(run, experiment, own, share, log_folder(folder, own, share))
-        _publish(metrics)
+        of_run = _publish(run, experiment)
+        metrics = of_run.begin(own, workload, share, log_folder(folder, own, share))
         _starts[key] = starts
         try:
             runner = _make_runner(planned, target, metrics)
@@ -105,13 +105,15 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
         return found
 
 
-def _publish(metrics: TrialMetrics) -> None:
-    with _publishing:  # the trial of an ended lab may still be running
-        for previous in _published:
-            REGISTRY.unregister(previous)
-        _published.clear()
-        REGISTRY.register(metrics)
-        _published.append(metrics)
+def _publish(run: str, experiment: str) -> RunMetrics:
+    """Return the metrics of a run, which replace those of an earlier run."""
+    with _publishing:
+        if not _published or _published[0].run != run:
+            for previous in _published:
+                REGISTRY.unregister(previous)
+            _published[:] = [RunMetrics(run, experiment)]
+            REGISTRY.register(_published[0])
+        return _published[0]
 
 
 def _make_runner(planned: PlannedTrial, target: Target, metrics: TrialMetrics) -> TrialRunner:

@@ -31,6 +31,7 @@ from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, NOT_WORTH, decide
 from clientlab.statistics.ratios import FEWEST_ROUNDS, Estimate
 from clientlab.text import mask_text, shorten
 from clientlab.trial.result import format_time
+from clientlab.workload.workload import Workload
 
 _P99, _FIRST_RESPONSE, _CPU_PER_EVENT = BY_KEY["p99"], BY_KEY["first_response"], BY_KEY["cpu_per_event"]
 _CLAIM_VERDICTS = ("supported", "contradicted", "inconclusive")
@@ -136,28 +137,34 @@ def tally(claims: Sequence[ClaimResult]) -> str:
 
 def load_lines(plan: Plan) -> list[str]:
     """Return what the trials of each workload send."""
-    lines = []
-    for name, one in plan.workloads.items():
-        parts = ["recorded requests" if one.replay else mask_text(f"{one.method} {shorten(one.path)}")]
-        parts += ["at their recorded times"] if one.replay_times else []
-        if one.max_gap is not None:
-            parts.append(f"gaps of at most {units.time(one.max_gap)}")
-        parts += [] if one.delay is None else [f"delay {one.delay}"]
-        parts += [] if one.stream is None else [f"streams ({'&'.join(filter(None, (one.stream, one.stream_options)))})"]
-        if one.events == 1:
-            parts.append(f"one event after {one.first}")
-        elif one.events is not None:
-            parts.append(f"{one.events:,} events every {one.every}, the first after {one.first}")
-        if plan.find_max is not None:
-            parts.append(f"at rates that the search for the highest with {plan.find_max} chooses")
-        elif one.rate is not None:
-            parts.append(f"{units.rate(one.rate)} requests/s, {one.arrivals}")
-        parts += [] if one.stages is None else [f"stages {one.stages}, {one.arrivals}"]
-        parts += [] if one.duration is None else [f"for {units.time(one.duration)}"]
-        if one.requests is not None:
-            parts.append("one request from a new interpreter" if one.cold else f"{one.requests:,} requests")
-        lines.append(f"Each trial{'' if len(plan.workloads) == 1 else f' of {name}'}: {', '.join(parts)}.")
-    return lines
+    alone = len(plan.workloads) == 1
+    return [
+        f"Each trial{'' if alone else f' of {name}'}: {load_line(plan, workload)}."
+        for name, workload in plan.workloads.items()
+    ]
+
+
+def load_line(plan: Plan, one: Workload) -> str:
+    """Return what a trial of a workload sends: ``GET /, delay 5ms, for 600 ms``."""
+    parts = ["recorded requests" if one.replay else mask_text(f"{one.method} {shorten(one.path)}")]
+    parts += ["at their recorded times"] if one.replay_times else []
+    if one.max_gap is not None:
+        parts.append(f"gaps of at most {units.time(one.max_gap)}")
+    parts += [] if one.delay is None else [f"delay {one.delay}"]
+    parts += [] if one.stream is None else [f"streams ({'&'.join(filter(None, (one.stream, one.stream_options)))})"]
+    if one.events == 1:
+        parts.append(f"one event after {one.first}")
+    elif one.events is not None:
+        parts.append(f"{one.events:,} events every {one.every}, the first after {one.first}")
+    if plan.find_max is not None:
+        parts.append(f"at rates that the search for the highest with {plan.find_max} chooses")
+    elif one.rate is not None:
+        parts.append(f"{units.rate(one.rate)} requests/s, {one.arrivals}")
+    parts += [] if one.stages is None else [f"stages {one.stages}, {one.arrivals}"]
+    parts += [] if one.duration is None else [f"for {units.time(one.duration)}"]
+    if one.requests is not None:
+        parts.append("one request from a new interpreter" if one.cold else f"{one.requests:,} requests")
+    return ", ".join(parts)
 
 
 def threshold_lines(results: Sequence[ThresholdResult]) -> list[str]:

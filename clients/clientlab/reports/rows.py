@@ -127,6 +127,15 @@ class Row(ranking.Standing):
         return {part: float(median(one[part] for one in busy if part in one)) for one in busy for part in one}
 
     @property
+    def ratio_text(self) -> str:
+        """Its ratio to the fastest arm of its load, as tables show it."""
+        if self.shortfall:
+            return "not ranked"
+        if self.fastest:
+            return units.UNKNOWN if self.alone else "1"
+        return units.ratio_of(self.ratio)
+
+    @property
     def bottleneck(self) -> str:
         if self.verdict == "client-bound" and self.shares.get("machine", 0.0) >= FULL:
             return "client, full machine"  # on a larger machine it might do more
@@ -174,6 +183,15 @@ class Group:
     def cold(self) -> bool:
         """Whether trials began with the start of the interpreter."""
         return any(row.figures[_FIRST_RESPONSE.key] is not None for row in self.rows)
+
+    @property
+    def leading(self) -> Figure:
+        """The figure that tables show beside the ratios."""
+        if self.cold:
+            return _FIRST_RESPONSE
+        if self.searched:
+            return HIGHEST_RATE
+        return _THROUGHPUT if self.ranks_by is _TIME else self.ranks_by
 
     @property
     def by_load(self) -> list[list[Row]]:
@@ -341,8 +359,6 @@ def figure_table(group: Group) -> DataTable:
 def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
     """Yield key, heading and cells of each column except the arms' names."""
     rows, ranks_by = group.rows, group.ranks_by
-    ranks = HIGHEST_RATE if group.searched else _THROUGHPUT if ranks_by is _TIME else ranks_by
-    ranks = _FIRST_RESPONSE if group.cold else ranks
     yield "c", "c", [str(row.planned.concurrency) for row in rows]
     for figure in FIGURES:
         if figure.column is not None and group.shows(figure):
@@ -354,7 +370,7 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
                 known = [None if row.alone else row.ratios.get(figure.key) for row in rows]
                 ratios = [best.get(row.name, units.ratio_of(one)) for row, one in zip(rows, known, strict=True)]
                 yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", ratios
-        if figure is ranks:
+        if figure is group.leading:
             yield from _ratio_columns(group)
     yield "bottleneck", "bottleneck", [row.bottleneck for row in rows]
     if any(row.shares for row in rows):
@@ -370,9 +386,8 @@ def _ratio_columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
     """Yield the ratios to the best arm with equal load, and to the baseline, marked if their loads differ."""
     column = group.ranks_by.column
     what = "x fastest" if column is None else f"x least {column.heading}"
-    best = _best_cells(group.rows)
-    cells = ["not ranked" if row.shortfall else best.get(row.name, units.ratio_of(row.ratio)) for row in group.rows]
-    yield "ratio", f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)", cells
+    heading = f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)"
+    yield "ratio", heading, [row.ratio_text for row in group.rows]
     for base in (row for row in group.rows if row.name == group.baseline):
         marks = ["" if row.load == base.load else f" at {group.place_of(row)}" for row in group.rows]
         cells = [f"{units.ratio_of(row.to_baseline)}{mark}" for row, mark in zip(group.rows, marks, strict=True)]

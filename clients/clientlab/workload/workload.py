@@ -216,6 +216,13 @@ class ShardWorkload(Workload):
         return self.index + k * self.of  # below 0 in the warm-up
 
 
+def identify(workload: Workload) -> str:
+    """Return eight characters that are equal for workloads whose figures can be compared."""
+    names = [field.name for field in fields(workload) if field.name not in NOT_MEASURED | {"seed", "shards"}]
+    text = "\n".join(f"{name}={getattr(workload, name)}" for name in names)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 def take_share(workload: Workload, index: int, in_flight: int) -> ShardWorkload:
     """Return the part of a workload for one shard. `in_flight`: the concurrency of all shards together."""
     own = {one.name: getattr(workload, one.name) for one in fields(Workload)}

@@ -11,8 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from clientlab.cluster.exporter import StoredRuns, make_server
 from clientlab.errors import LabError
+from clientlab.judging.judgement import with_judgement
+from clientlab.reports.rows import figure_table, groups_of
+from clientlab.results.plan import Claim
 from clientlab.results.store import Store
-from clients.documents import a_failed_trial, a_run, a_trial
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+
+NAME = "20240506-070809-run-abcd"
 
 
 @pytest.fixture
@@ -26,49 +31,129 @@ def keep(store: Store, run) -> None:
     store.save(run)
 
 
-def samples(store: Store):
-    """All samples of the exporter's page."""
+def samples(store: Store, family: str) -> list:
+    """The samples of one of the exporter's families."""
     said = []
     page = StoredRuns(store, said.append).render().decode()
     assert not said
-    return [sample for family in text_string_to_metric_families(page) for sample in family.samples]
+    return [
+        sample
+        for found in text_string_to_metric_families(page)
+        for sample in found.samples
+        if sample.name == f"clientlab_run_{family}"
+    ]
 
 
-def test_finished_runs_are_metrics(store):
-    """The figures of the run file: medians over rounds, an interval from three rounds on, and the sum of errors."""
-    walls = (1.0, 2.0, 4.0)
-    trials = [a_trial("urllib3", number, wall, errors={"reset": 1}) for number, wall in enumerate(walls, 1)]
-    keep(store, a_run(*trials, a_failed_trial("pycurl")))
-    found = {}
-    for sample in samples(store):
-        if sample.name.startswith("clientlab_run_"):
-            assert sample.labels["run"] == "20240506-070809-run-abcd"
-            more = sample.labels.get("quantile", sample.labels.get("verdict"))
-            found[sample.name.removeprefix("clientlab_run_"), more] = sample.value
-    expected = {
-        "wall_seconds": 2.0, "requests_per_second": 500, "rounds": 3, "concurrency": 1, "errors": 3, "info": 1,
-        "cpu_seconds_per_request": 0.5 / 999, "peak_memory_bytes": 32 << 20, "peak_rss_bytes": 40 << 20,
-        "connections_opened": 1, "created_timestamp_seconds": 1714979289,
-    }  # fmt: skip
-    assert {name: found[name, None] for name in expected} == expected
-    assert found["requests_per_second_low", None] < 500 < found["requests_per_second_high", None]
-    assert (found["latency_seconds", "0.5"], found["latency_seconds", "0.99"]) == (0.002, 0.009)
-    assert found["verdict", "client-bound"] == 1
-    assert ("overhead_seconds", None) not in found
+def cells(store: Store, family: str, *labels: str) -> list[tuple]:
+    """The values of some labels of each sample, and its own value."""
+    return [(*(sample.labels[label] for label in labels), sample.value) for sample in samples(store, family)]
 
 
-def test_the_run_in_progress_has_metrics_of_its_own_and_a_schedule(store):
+def rounds(arm: str, *walls: float, **changes) -> list:
+    return [a_trial(arm, number, wall, **changes) for number, wall in enumerate(walls, 1)]
+
+
+def test_an_arm_has_the_figures_that_its_report_shows(store):
+    """The slower one is shown as the fastest times the ratio, which is paired by round."""
+    trials = [*rounds("urllib3", 1.0, 2.0, 4.0), *rounds("pycurl", 3.0, 2.5, 4.5)]
+    keep(store, a_run(*trials))
+    [group] = groups_of(a_run(*trials))
+    _, slow = group.rows
+    assert cells(store, "requests_per_second", "arm") == [
+        ("urllib3", 500.0),
+        ("pycurl", pytest.approx(slow.figures["throughput"])),
+    ]
+    shown = figure_table(group)
+    texts = dict(zip(shown.headings, shown.rows[1], strict=True))
+    standings = cells(store, "standing", "place", "arm", "speed", "ratio", "p50", "bottleneck")
+    assert standings == [
+        ("001", "urllib3", "500 req/s", "1", "2.00 ms", "client", 1.0),
+        (
+            *("002", "pycurl", f"{texts['req/s']} req/s", texts["x fastest (95 %)"]),
+            *(texts["p50"], texts["bottleneck"], pytest.approx(1 / slow.ratio.value)),
+        ),
+    ]
+    assert cells(store, "ratio_low", "arm") == [("urllib3", 1.0), ("pycurl", slow.ratio.low)]
+    assert cells(store, "rounds", "arm") == [("urllib3", 3), ("pycurl", 3)]
+
+
+def test_a_lower_bound_has_a_name_of_its_own(store):
+    bounded = quantiles(0.005, 0.3, at_least=["p99"])
+    keep(store, a_run(*rounds("urllib3", 1, 1, 1, errors={"reset": 9}, latency_seconds=bounded)))
+    assert cells(store, "latency_at_least_seconds", "quantile") == [("0.99", 0.3)]
+    assert ("0.99", 0.3) not in cells(store, "latency_seconds", "quantile")
+    assert cells(store, "standing", "p99", "errors") == [("≥ 300 ms", "0.900 %", 1.0)]
+
+
+def test_a_run_in_which_everything_fails_says_why(store):
+    keep(store, a_run(a_failed_trial("pycurl"), a_failed_trial("pycurl", number=2)))
+    [(kind, text, count), *_] = cells(store, "problem", "kind", "text")
+    assert (kind, count) == ("failed", 2)
+    assert text.startswith("pycurl: ")
+    assert cells(store, "trials", "state") == [("done", 0), ("failed", 2), ("left", 0)]
+    assert cells(store, "arm_info", "arm") == [("pycurl", 1)]
+
+
+def test_a_run_says_whether_it_is_running_killed_or_done(store):
     run = a_run(a_trial(), rounds=3).model_copy(update={"status": "running"})
     keep(store, run)
     with store.hold(run.run):
-        page = {(sample.name, sample.labels.get("state")): sample.value for sample in samples(store)}
-    assert page["clientlab_present_wall_seconds", None] == 1
-    assert [page["clientlab_schedule_trials", state] for state in ("done", "failed", "left")] == [1, 0, 2]
-    assert ("clientlab_run_wall_seconds", None) not in page
+        assert cells(store, "info", "status") == [("running", 1)]
+        assert cells(store, "trials", "state") == [("done", 1), ("failed", 0), ("left", 2)]
+    assert cells(store, "info", "status") == [("interrupted", 1)]
     store.save(run.model_copy(update={"status": "done"}))
-    names = {sample.name for sample in samples(store)}
-    assert "clientlab_run_wall_seconds" in names
-    assert not names & {"clientlab_present_wall_seconds", "clientlab_schedule_trials"}
+    assert cells(store, "info", "status") == [("done", 1)]
+    assert cells(store, "trials", "state")[2] == ("left", 0)
+
+
+def test_the_newest_run_is_the_one_that_began_last(store):
+    """Names say nothing: `before` would be sorted behind those that begin with a date."""
+    keep(store, a_run(a_trial(), name="before"))
+    later = "2024-05-08T07:08:09.000+00:00"
+    keep(store, a_run(a_trial(), name="after").model_copy(update={"created": later}))
+    found = sorted(cells(store, "choice", "choice", "run"), key=lambda row: -row[2])
+    assert [row[:2] for row in found] == [
+        ("newest", "after"),
+        ("after", "after"),
+        ("before", "before"),
+    ]
+
+
+def test_runs_of_the_same_workload_have_the_changes_that_compare_prints(store):
+    """Another workload is another comparison."""
+    later = "2024-05-08T07:08:{:02}.000+00:00"
+    for number, (name, factor) in enumerate({"base": 1.0, "slower": 2.0, "other": 1.0}.items()):
+        of = [a_trial("urllib3", place, factor) for place in (1, 2, 3)]
+        run = a_run(*of, name=name).model_copy(update={"created": later.format(number)})
+        if name == "other":
+            [(key, workload)] = run.experiment.workloads.items()
+            run.experiment.workloads[key] = type(workload)(requests=1000, path="/other")
+        keep(store, run)
+    found = cells(store, "change", "run", "baseline", "arm", "figure", "text")
+    assert {row[:3] for row in found} == {("slower", "base", "urllib3")}
+    [(text, ratio)] = [row[4:] for row in found if row[3] == "throughput"]
+    assert (text, ratio) == ("✗ slower x 0.500 (0.500 to 0.500)", pytest.approx(0.5))
+    ids = {row[:2] for row in cells(store, "arm_info", "run", "workload_id")}
+    by_run = dict(ids)
+    assert by_run["base"] == by_run["slower"] != by_run["other"]
+
+
+def test_a_claim_has_its_sentence_and_its_interval(store):
+    claim = Claim(name="it", text="It is so", kind="less", a="urllib3", b="pycurl")
+    trials = [*rounds("urllib3", 1.0, 1.01, 0.99), *rounds("pycurl", 2.0, 2.01, 1.99)]
+    keep(store, with_judgement(a_run(*trials, claims=[claim])))
+    [(sentence, verdict, text, ratio)] = cells(store, "claim", "sentence", "verdict", "text")
+    assert (sentence, verdict) == ("It is so", "supported")
+    assert text.startswith("2.00 (1.9")
+    assert ratio == pytest.approx(2.0, rel=0.01)
+
+
+def test_control_characters_and_quotes_do_not_break_the_page(store):
+    run = a_run(a_trial())
+    machine = run.surroundings.model_copy(update={"cpu_model": 'a "CPU"\\\n\x1b'})
+    keep(store, run.model_copy(update={"surroundings": machine}))
+    [(machine, _)] = cells(store, "info", "machine")
+    assert machine.startswith('a "CPU"\\')
 
 
 @pytest.mark.real
@@ -80,7 +165,8 @@ def test_the_page_is_served_over_ipv6(store):
     keep(store, a_run(a_trial()))
     with make_server(store, "::1", 0, print) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with urllib.request.urlopen(f"http://[::1]:{server.server_port}/metrics", timeout=10) as answer:
+        page = f"http://[::1]:{server.server_port}/metrics"
+        with urllib.request.urlopen(page, timeout=10) as answer:
             assert answer.status == 200
         server.shutdown()
 
@@ -93,7 +179,8 @@ def test_the_page_is_served_and_a_damaged_run_hides_no_other(store):
     said = []
     with make_server(store, "127.0.0.1", 0, said.append) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics", timeout=10) as answer:
+        page = f"http://127.0.0.1:{server.server_port}/metrics"
+        with urllib.request.urlopen(page, timeout=10) as answer:
             assert "clientlab_run_wall_seconds{" in answer.read().decode()
         with pytest.raises(LabError, match="choose another"):
             make_server(store, "127.0.0.1", server.server_port, said.append)
