@@ -1,9 +1,10 @@
 """Bare loops: what a client of the lab does, written without the lab.
 
-An opener of `OPENERS` makes and closes its client with the same calls and arguments as the lab's client, and yields a
-function that sends one request. A blocking client sends its requests one by one, an asyncio client by `CONCURRENCY`
-workers. A client without an opener, such as each client of HTTP/2, is measured against its own class, without executor
-and recorder.
+An opener of `OPENERS` makes and closes its client with the same calls and arguments as
+the lab's client, and yields a function that sends one request. A blocking client sends
+its requests one by one, an asyncio client by `CONCURRENCY` workers. A client without an
+opener, such as each client of HTTP/2, is measured against its own class, without
+executor and recorder.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import Workload
 
 CONCURRENCY, TIMEOUT = 32, 30.0
-HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "clientlab/0.1.0"}
+HEADERS = {
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",
+    "User-Agent": "clientlab/0.1.0",
+}
 _NO_COOKIES = DefaultCookiePolicy(allowed_domains=[])
 
 Reply = tuple[int, bytes]
@@ -36,15 +41,24 @@ Run = Callable[[int], None]
 
 def strategies() -> dict[str, str]:
     """Return the strategy to measure for each client."""
-    names = [name for name, spec in CLIENTS.items() if not spec.program and not spec.formats]
-    return {name: name if CLIENTS[name].kind == "blocking" else f"{name}@workers" for name in names}
+    names = [
+        name for name, spec in CLIENTS.items() if not spec.program and not spec.formats
+    ]
+    return {
+        name: name if CLIENTS[name].kind == "blocking" else f"{name}@workers"
+        for name in names
+    }
 
 
 @contextmanager
 def bare_loop(strategy: str, url: str, ca_file: str | None) -> Iterator[Run]:
     """Make the client of a strategy, and yield its loop."""
     spec = CLIENTS[find(strategy).client]
-    opened = OPENERS[spec.name](url) if spec.name in OPENERS else _open_own_class(spec, url, ca_file)
+    opened = (
+        OPENERS[spec.name](url)
+        if spec.name in OPENERS
+        else _open_own_class(spec, url, ca_file)
+    )
     if isinstance(opened, AbstractContextManager):
         with opened as send:
             yield partial(_send_one_by_one, send)
@@ -78,7 +92,9 @@ def _check(status: int, body: bytes) -> None:
 def _open_own_class(spec: ClientSpec, url: str, ca_file: str | None) -> Any:
     """Open the lab's own client."""
     blocking = spec.kind == "blocking"
-    client = load(spec.import_path)(Budget(1 if blocking else CONCURRENCY, TIMEOUT, ca_file), lambda: None)
+    client = load(spec.import_path)(
+        Budget(1 if blocking else CONCURRENCY, TIMEOUT, ca_file), lambda: None
+    )
     request = requests_of(Workload(), url)(0)
 
     @contextmanager
@@ -104,7 +120,13 @@ def _requests_per_call(url: str) -> Iterator[Send]:
 
     def send() -> Reply:
         response = requests.request(
-            "GET", url, headers=headers, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+            "GET",
+            url,
+            headers=headers,
+            data=None,
+            timeout=TIMEOUT,
+            verify=True,
+            allow_redirects=False,
         )
         return response.status_code, response.content
 
@@ -125,7 +147,13 @@ def _requests_session(url: str) -> Iterator[Send]:
 
         def send() -> Reply:
             response = session.request(
-                "GET", url, headers=HEADERS, data=None, timeout=TIMEOUT, verify=True, allow_redirects=False
+                "GET",
+                url,
+                headers=HEADERS,
+                data=None,
+                timeout=TIMEOUT,
+                verify=True,
+                allow_redirects=False,
             )
             return response.status_code, response.content
 
@@ -137,7 +165,9 @@ def _httpx_per_call(library: str, url: str) -> Iterator[Send]:
     httpx = import_module(library)
 
     def send() -> Reply:
-        response = httpx.request("GET", url, headers=HEADERS, content=None, timeout=TIMEOUT)
+        response = httpx.request(
+            "GET", url, headers=HEADERS, content=None, timeout=TIMEOUT
+        )
         return response.status_code, response.content
 
     yield send
@@ -157,8 +187,13 @@ def _httpx_client(library: str, url: str) -> Iterator[Send]:
 
 
 @asynccontextmanager
-async def _httpx_async(library: str, transport: str | None, url: str) -> AsyncIterator[SendLater]:
-    """Open the asyncio client of httpx. `transport`: the module that lets it send by aiohttp."""
+async def _httpx_async(
+    library: str, transport: str | None, url: str
+) -> AsyncIterator[SendLater]:
+    """Open the asyncio client of httpx.
+
+    `transport`: the module that lets it send by aiohttp.
+    """
     httpx = import_module(library)
     options = _httpx_options(httpx, CONCURRENCY)
     if transport is not None:
@@ -166,7 +201,9 @@ async def _httpx_async(library: str, transport: str | None, url: str) -> AsyncIt
 
         tls = httpx.create_ssl_context()
         session = partial(_aiohttp_session, aiohttp, ssl=tls)
-        made = import_module(transport).AiohttpTransport(verify=tls, limits=options["limits"], client=session)
+        made = import_module(transport).AiohttpTransport(
+            verify=tls, limits=options["limits"], client=session
+        )
         options["transport"] = made
     async with httpx.AsyncClient(**options) as client:
         del client.headers["Connection"]
@@ -179,14 +216,26 @@ async def _httpx_async(library: str, transport: str | None, url: str) -> AsyncIt
 
 
 def _httpx_options(httpx: Any, connections: int) -> dict[str, Any]:
-    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=75.0)
-    return {"limits": limits, "timeout": httpx.Timeout(TIMEOUT, pool=None), "cookies": CookieJar(_NO_COOKIES)}
+    limits = httpx.Limits(
+        max_connections=connections,
+        max_keepalive_connections=connections,
+        keepalive_expiry=75.0,
+    )
+    return {
+        "limits": limits,
+        "timeout": httpx.Timeout(TIMEOUT, pool=None),
+        "cookies": CookieJar(_NO_COOKIES),
+    }
 
 
 def _aiohttp_session(aiohttp: Any, **connector: Any) -> Any:
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=CONCURRENCY, keepalive_timeout=75.0, **connector),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT),
+        connector=aiohttp.TCPConnector(
+            limit=CONCURRENCY, keepalive_timeout=75.0, **connector
+        ),
+        timeout=aiohttp.ClientTimeout(
+            total=None, sock_connect=TIMEOUT, sock_read=TIMEOUT
+        ),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
     session._retry_connection = False  # noqa: SLF001 - as the lab's client does
@@ -200,7 +249,9 @@ async def _aiohttp(url: str) -> AsyncIterator[SendLater]:
     async with _aiohttp_session(aiohttp) as session:
 
         async def send() -> Reply:
-            async with session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response:
+            async with session.request(
+                "GET", url, headers=HEADERS, data=None, allow_redirects=False
+            ) as response:
                 return response.status, await response.read()
 
         yield send
@@ -213,7 +264,9 @@ async def _aiohttp_per_call(url: str) -> AsyncIterator[SendLater]:
     async def send() -> Reply:
         async with (
             _aiohttp_session(aiohttp) as session,
-            session.request("GET", url, headers=HEADERS, data=None, allow_redirects=False) as response,
+            session.request(
+                "GET", url, headers=HEADERS, data=None, allow_redirects=False
+            ) as response,
         ):
             return response.status, await response.read()
 
@@ -225,10 +278,14 @@ def _urllib3(url: str) -> Iterator[Send]:
     import urllib3
 
     timeout = urllib3.Timeout(connect=TIMEOUT, read=TIMEOUT)
-    with urllib3.PoolManager(num_pools=1, maxsize=1, block=True, retries=False, timeout=timeout) as manager:
+    with urllib3.PoolManager(
+        num_pools=1, maxsize=1, block=True, retries=False, timeout=timeout
+    ) as manager:
 
         def send() -> Reply:
-            response = manager.request("GET", url, headers=HEADERS, body=None, redirect=False)
+            response = manager.request(
+                "GET", url, headers=HEADERS, body=None, redirect=False
+            )
             return response.status, response.data
 
         yield send
@@ -239,7 +296,9 @@ def _http_client(url: str) -> Iterator[Send]:
     import http.client
 
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=TIMEOUT)
+    connection = http.client.HTTPConnection(
+        parts.hostname or "", parts.port, timeout=TIMEOUT
+    )
 
     def send() -> Reply:
         connection.request("GET", parts.path, None, HEADERS)
@@ -260,7 +319,10 @@ def _pycurl(url: str) -> Iterator[Send]:
     handle.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
     handle.setopt(pycurl.LOW_SPEED_LIMIT, 1)
     handle.setopt(pycurl.LOW_SPEED_TIME, int(TIMEOUT))
-    handle.setopt(pycurl.HTTPHEADER, [*(f"{name}: {value}" for name, value in HEADERS.items()), "Expect:"])
+    handle.setopt(
+        pycurl.HTTPHEADER,
+        [*(f"{name}: {value}" for name, value in HEADERS.items()), "Expect:"],
+    )
     handle.setopt(pycurl.URL, url)
 
     def send() -> Reply:

@@ -1,11 +1,14 @@
-"""What the lab adds: a strategy's wall time in the lab over that of the same loop without the lab.
+"""What the lab adds: a strategy's wall time in the lab over that of the same loop
+without the lab.
 
-Each round is a fresh process, ``python -m benchmarks.overhead STRATEGY URL SECONDS FIRST [CA]``, in which the lab and
-the bare loop take turns. In one process both have the same memory layout; the difference between the layouts of two
-processes would hide the overhead. Loops with one request in flight take turns after `BLOCK` requests, others after all
-of them, because each turn makes new workers. The result is the median of the turns' ratios: what slows the machine down
-slows both turns, or is left out. As in a trial, the lab's time includes making and closing executor and client, and
-recording every request.
+Each round is a fresh process, ``python -m benchmarks.overhead STRATEGY URL SECONDS
+FIRST [CA]``, in which the lab and the bare loop take turns. In one process both have
+the same memory layout; the difference between the layouts of two processes would hide
+the overhead. Loops with one request in flight take turns after `BLOCK` requests, others
+after all of them, because each turn makes new workers. The result is the median of the
+turns' ratios: what slows the machine down slows both turns, or is left out. As in a
+trial, the lab's time includes making and closing executor and client, and recording
+every request.
 """
 
 from __future__ import annotations
@@ -37,20 +40,30 @@ from clientlab.workload.workload import Workload
 REQUESTS, WARM_UP, BLOCK = 3000, 10, 100
 LIMIT = 1.03
 SECONDS_IN_ALL = 660.0
-"""Divided among all clients: slow ones get fewer rounds, but at least `FEWEST_ROUNDS`."""
+"""Divided among all clients: slow ones get fewer rounds, but at least
+`FEWEST_ROUNDS`.
+"""
 FEWEST_ROUNDS, MOST_TIMES = 3, 3
-"""While the interval includes the limit, a client gets up to `MOST_TIMES` its rounds and its time."""
+"""While the interval includes the limit, a client gets up to `MOST_TIMES` its rounds
+and its time.
+"""
 SECONDS_PER_ROUND = 2.0
 
 
 def rows(rounds: int, clients: Sequence[str]) -> Iterator[BenchmarkRow]:
-    """Yield a row for each client. The lab is first in every other round. Raise SystemExit if a round fails."""
+    """Yield a row for each client.
+
+    The lab is first in every other round. Raise SystemExit if a round fails.
+    """
     measured = bare_loops.strategies()
     seconds = SECONDS_IN_ALL / len(measured)
     with (
         tempfile.TemporaryDirectory() as logs,
         LocalTestbed(
-            ["aiohttp"], ["direct", "proxy-tls"], Path(logs), choose_workers(bare_loops.CONCURRENCY)
+            ["aiohttp"],
+            ["direct", "proxy-tls"],
+            Path(logs),
+            choose_workers(bare_loops.CONCURRENCY),
         ) as testbed,
     ):
         for client in clients:
@@ -59,17 +72,35 @@ def rows(rounds: int, clients: Sequence[str]) -> Iterator[BenchmarkRow]:
             site = [f"{address.url}/", *([address.ca_file] if address.ca_file else [])]
             ratios = _measure(measured[client], site, rounds, seconds)
             other = "bare loop" if client in bare_loops.OPENERS else "its client alone"
-            yield ratio(f"lab over {other}, {measured[client]}, N={REQUESTS:,}", ratios, LIMIT)
+            yield ratio(
+                f"lab over {other}, {measured[client]}, N={REQUESTS:,}", ratios, LIMIT
+            )
 
 
-def _measure(strategy: str, site: list[str], rounds: int, seconds: float) -> list[float]:
-    """Return a ratio per round: as many as requested or as fit into the time, and more while the limit is in doubt."""
+def _measure(
+    strategy: str, site: list[str], rounds: int, seconds: float
+) -> list[float]:
+    """Return a ratio per round: as many as requested or as fit into the time, and more
+    while the limit is in doubt.
+    """
     ratios: list[float] = []
     began, times = time.monotonic(), 1
-    while len(ratios) < FEWEST_ROUNDS or (len(ratios) < times * rounds and time.monotonic() < began + times * seconds):
+    while len(ratios) < FEWEST_ROUNDS or (
+        len(ratios) < times * rounds and time.monotonic() < began + times * seconds
+    ):
         first = "bare" if len(ratios) % 2 else "lab"
-        command = [sys.executable, "-m", "benchmarks.overhead", strategy, site[0], str(SECONDS_PER_ROUND), first]
-        ended = subprocess.run([*command, *site[1:]], capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.overhead",
+            strategy,
+            site[0],
+            str(SECONDS_PER_ROUND),
+            first,
+        ]
+        ended = subprocess.run(
+            [*command, *site[1:]], capture_output=True, text=True, check=False
+        )
         if ended.returncode:
             raise SystemExit(f"overhead: {strategy}: {ended.stderr}")
         ratios.append(float(ended.stdout))
@@ -78,8 +109,13 @@ def _measure(strategy: str, site: list[str], rounds: int, seconds: float) -> lis
     return ratios
 
 
-def compare(strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file: str | None) -> float:
-    """Return the lab's seconds over those of the bare loop. Both send all requests at least once, until time is up."""
+def compare(
+    strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file: str | None
+) -> float:
+    """Return the lab's seconds over those of the bare loop.
+
+    Both send all requests at least once, until time is up.
+    """
     address, spec = PeerAddress(url, ca_file=ca_file), strategies.find(strategy)
 
     def context(count: int, folder: str) -> TrialContext:
@@ -90,7 +126,12 @@ def compare(strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file
             preallocate(context(count, folder))
             executor = make_executor(context(count, folder))
             ways = [_lab_loop(executor), bare_loops.bare_loop(strategy, url, ca_file)]
-            took = _take_turns(ways, [0, 1] if lab_first else [1, 0], count, BLOCK if spec.concurrency == 1 else count)
+            took = _take_turns(
+                ways,
+                [0, 1] if lab_first else [1, 0],
+                count,
+                BLOCK if spec.concurrency == 1 else count,
+            )
             if errors := log_reader.read_measured(Path(folder)).errors:
                 raise SystemExit(f"requests failed: {errors}")
         return took
@@ -104,7 +145,9 @@ def compare(strategy: str, url: str, seconds: float, *, lab_first: bool, ca_file
     turns = [turn for its_turns, _ in trials for turn in its_turns]
     bare = median(bare for _, bare in turns) * len(trials[0][0])
     lab_ends, bare_ends = (median(ends[way] for _, ends in trials) for way in (0, 1))
-    return (lab_ends + median(lab / bare for lab, bare in turns) * bare) / (bare_ends + bare)
+    return (lab_ends + median(lab / bare for lab, bare in turns) * bare) / (
+        bare_ends + bare
+    )
 
 
 @contextmanager
@@ -122,11 +165,17 @@ def _lab_loop(executor: Executor) -> Iterator[Run]:
 
 
 def _take_turns(
-    ways: Sequence[AbstractContextManager[Run]], order: list[int], count: int, block: int
+    ways: Sequence[AbstractContextManager[Run]],
+    order: list[int],
+    count: int,
+    block: int,
 ) -> tuple[list[list[float]], list[float]]:
-    """Send `count` requests each way, in turns of `block`. The order is reversed after each turn.
+    """Send `count` requests each way, in turns of `block`.
 
-    Return the seconds of both ways (the lab, the bare loop) for each turn, and for making and closing the client.
+    The order is reversed after each turn.
+
+    Return the seconds of both ways (the lab, the bare loop) for each turn, and for
+    making and closing the client.
     """
     ends, turns, runs = [0.0, 0.0], [], {}
     gc.collect()
@@ -151,4 +200,12 @@ def _take_turns(
 
 if __name__ == "__main__":
     name, its_url, most, first, *ca = sys.argv[1:]
-    print(compare(name, its_url, float(most), lab_first=first == "lab", ca_file=ca[0] if ca else None))
+    print(
+        compare(
+            name,
+            its_url,
+            float(most),
+            lab_first=first == "lab",
+            ca_file=ca[0] if ca else None,
+        )
+    )

@@ -1,6 +1,8 @@
-"""Streams: how exact the mock server's moments are, and what the recorder adds to each event.
+"""Streams: how exact the mock server's moments are, and what the recorder adds to each
+event.
 
-The bare loop reads the same streams with the same client, and keeps nothing. Both take turns in one process.
+The bare loop reads the same streams with the same client, and keeps nothing. Both take
+turns in one process.
 """
 
 from __future__ import annotations
@@ -32,13 +34,17 @@ from clientlab.workload.workload import Workload
 
 STREAMS, PER_SECOND, SECONDS = (64, 256, 512), 50, 4
 MOST_WRITE_ERROR, MOST_PER_EVENT, MOST_RATIO = 1e-3, 1.5e-6, 1.03
-"""p99 of the write error with 64 streams, in seconds; the recorder's seconds per event; CPU time over the bare loop."""
+"""p99 of the write error with 64 streams, in seconds; the recorder's seconds per event;
+CPU time over the bare loop.
+"""
 _CALLS = 100_000
 _EVENT = b"7a\r\ndata: @000007000001234567890123000012 abcdefghijklmnop\n\n"
 
 
 def rows(rounds: int) -> Iterator[BenchmarkRow]:
-    """Yield the write error for each number of streams, and the cost of the recorder."""
+    """Yield the write error for each number of streams, and the cost of the
+    recorder.
+    """
     with (
         tempfile.TemporaryDirectory() as logs,
         LocalTestbed(["aiohttp"], ["direct"], Path(logs), choose_workers(1)) as it,
@@ -47,25 +53,51 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
         for streams in STREAMS:
             error = [1e3 * one for one in _write_errors(url, streams)]
             met = streams > STREAMS[0] or error[1] <= 1e3 * MOST_WRITE_ERROR
-            target = f"<= {1e3 * MOST_WRITE_ERROR:g}" if streams == STREAMS[0] else "none"
+            target = (
+                f"<= {1e3 * MOST_WRITE_ERROR:g}" if streams == STREAMS[0] else "none"
+            )
             name = f"write error of {streams} streams of {PER_SECOND} events/s, p99"
-            yield BenchmarkRow(name, error[1], error[0], error[2], "p50 and maximum", target, met, "ms")
-        for name, took in (("a chunk", _time_sink("take_chunk")), ("a parsed event", _time_sink("take_event"))):
+            yield BenchmarkRow(
+                name, error[1], error[0], error[2], "p50 and maximum", target, met, "ms"
+            )
+        for name, took in (
+            ("a chunk", _time_sink("take_chunk")),
+            ("a parsed event", _time_sink("take_event")),
+        ):
             value, met = 1e6 * median(took), median(took) <= MOST_PER_EVENT
             spread, target = f"range of {len(took)}", f"<= {1e6 * MOST_PER_EVENT:g}"
-            yield BenchmarkRow(f"recording {name}", value, 1e6 * min(took), 1e6 * max(took), spread, target, met, "us")
+            yield BenchmarkRow(
+                f"recording {name}",
+                value,
+                1e6 * min(took),
+                1e6 * max(took),
+                spread,
+                target,
+                met,
+                "us",
+            )
         for strategy in ("aiohttp", "httpx2-async"):
             yield ratio(
-                f"lab over bare loop, CPU time of a stream, {strategy}", _compare(strategy, url, rounds), MOST_RATIO
+                f"lab over bare loop, CPU time of a stream, {strategy}",
+                _compare(strategy, url, rounds),
+                MOST_RATIO,
             )
 
 
 def _write_errors(url: str, streams: int) -> tuple[float, float, float]:
     """Return median, p99 and maximum of the seconds by which events were late."""
-    workload = Workload(stream="sse", every=Delay.parse(f"{1 / PER_SECOND}s"), events=PER_SECOND * SECONDS,
-                        requests=streams, concurrency=streams, warmup=0)  # fmt: skip
+    workload = Workload(
+        stream="sse",
+        every=Delay.parse(f"{1 / PER_SECOND}s"),
+        events=PER_SECOND * SECONDS,
+        requests=streams,
+        concurrency=streams,
+        warmup=0,
+    )
     with tempfile.TemporaryDirectory() as folder:
-        found = measurement.measure(_context("aiohttp@workers", workload, url, folder)).streams
+        found = measurement.measure(
+            _context("aiohttp@workers", workload, url, folder)
+        ).streams
     if found is None or found.events != streams * PER_SECOND * SECONDS:
         raise SystemExit("streams: events are missing")
     p50, p99, most = np.percentile(found.late, [50, 99, 100])
@@ -73,7 +105,9 @@ def _write_errors(url: str, streams: int) -> tuple[float, float, float]:
 
 
 def _time_sink(method: str) -> list[float]:
-    """Return the seconds of a call of a sink, minus those of an empty function, from seven turns."""
+    """Return the seconds of a call of a sink, minus those of an empty function, from
+    seven turns.
+    """
 
     def nothing(_piece: bytes) -> None:
         pass
@@ -94,9 +128,16 @@ def _time_sink(method: str) -> list[float]:
 
 
 def _compare(strategy: str, url: str, rounds: int) -> list[float]:
-    """Return the CPU time of reading some streams in the lab over that of the bare loop, for each round."""
+    """Return the CPU time of reading some streams in the lab over that of the bare
+    loop, for each round.
+    """
     workload = Workload(
-        stream="sse", every=Delay.parse("1ms"), events=500, requests=rounds * 2, concurrency=1, warmup=0
+        stream="sse",
+        every=Delay.parse("1ms"),
+        events=500,
+        requests=rounds * 2,
+        concurrency=1,
+        warmup=0,
     )
     ratios = []
     with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:

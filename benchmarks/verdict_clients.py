@@ -1,4 +1,7 @@
-"""Clients and a server with a known bottleneck. As a program, this file is the server: it prints its port."""
+"""Clients and a server with a known bottleneck.
+
+As a program, this file is the server: it prints its port.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,9 @@ class Native(HttpClient):
 
 
 class Stalled(HttpClient):
-    """Waits 40 ms before each request for something that the lab cannot see, as Nagle's algorithm or DNS."""
+    """Waits 40 ms before each request for something that the lab cannot see, as Nagle's
+    algorithm or DNS.
+    """
 
     policy = "per thread"
 
@@ -51,9 +56,14 @@ class Stalled(HttpClient):
 
 
 async def _serve() -> None:
-    """Spend two milliseconds of CPU time on each request. The lab reads no counters from this server."""
+    """Spend two milliseconds of CPU time on each request.
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    The lab reads no counters from this server.
+    """
+
+    async def answer(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         while await reader.readline():
             while await reader.readline() != b"\r\n":
                 pass

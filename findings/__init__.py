@@ -1,1 +1,3 @@
-"""The runs that the documentation shows, and the program that measures and stores them."""
+"""The runs that the documentation shows, and the program that measures and
+stores them.
+"""

@@ -1,4 +1,6 @@
-"""Pure tests, and `real` ones that start processes or servers. scripts/test explains how they run."""
+"""Pure tests, and `real` ones that start processes or servers. scripts/test explains
+how they run.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,18 @@ import pytest
 RERUNS = 2
 """How often a failed `real` test is retried, because machines are shared and noisy."""
 MOST_RETRIED = 10
-"""How many retried tests a run may have. More than that is a defect and not a noisy machine."""
-STARTS_SOMETHING = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "socket.bind", "socket.connect"}
+"""How many retried tests a run may have.
+
+More than that is a defect and not a noisy machine.
+"""
+STARTS_SOMETHING = {
+    "subprocess.Popen",
+    "os.fork",
+    "os.forkpty",
+    "os.posix_spawn",
+    "socket.bind",
+    "socket.connect",
+}
 """Audit events that only `real` tests may cause."""
 
 
@@ -43,12 +55,18 @@ class _Purity:
         """Fail the test if it did what pure tests must not do."""
         result = yield
         if self._events:
-            pytest.fail(f"mark {item.name} with pytest.mark.real: {', '.join(sorted(self._events))}", pytrace=False)
+            pytest.fail(
+                f"mark {item.name} with pytest.mark.real:"
+                f" {', '.join(sorted(self._events))}",
+                pytrace=False,
+            )
         return result
 
 
 def pytest_addoption(parser):
-    parser.addoption("--all", action="store_true", help="also the tests marked `release`")
+    parser.addoption(
+        "--all", action="store_true", help="also the tests marked `release`"
+    )
 
 
 def pytest_configure(config):
@@ -57,19 +75,25 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out `release` tests unless they are requested, and let failed `real` tests be retried."""
+    """Leave out `release` tests unless they are requested, and let failed `real` tests
+    be retried.
+    """
     if not config.getoption("all"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("release")])
+        config.hook.pytest_deselected(
+            items=[item for item in items if item.get_closest_marker("release")]
+        )
         items[:] = [item for item in items if not item.get_closest_marker("release")]
     for item in items:
         if item.get_closest_marker("real"):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS))
-    # These libraries bind a socket or start a program when they are imported, for which no pure test is to blame.
+    # These libraries bind a socket or start a program when they are imported, for which
+    # no pure test is to blame.
     for library in ("trio", "urllib3", "urllib3_future"):
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
-    # Some tests serve from a thread of this process. A full garbage collection of all imported modules takes 70 ms,
-    # during which they do not answer. hypothesis comes first: it looks for referrers, and finds no frozen objects.
+    # Some tests serve from a thread of this process. A full garbage collection of all
+    # imported modules takes 70 ms, during which they do not answer. hypothesis comes
+    # first: it looks for referrers, and finds no frozen objects.
     importlib.import_module("hypothesis")
     gc.collect()
     gc.freeze()
@@ -78,7 +102,9 @@ def pytest_collection_modifyitems(config, items):
 def _first_failures(config) -> dict[str, str]:
     """Return the first failure of each retried test, by the test's id."""
     failures: dict[str, str] = {}
-    for report in config.pluginmanager.get_plugin("terminalreporter").stats.get("rerun", ()):
+    for report in config.pluginmanager.get_plugin("terminalreporter").stats.get(
+        "rerun", ()
+    ):
         failures.setdefault(report.nodeid, report.longreprtext)
     return failures
 
@@ -93,7 +119,11 @@ def pytest_sessionfinish(session):
 def pytest_terminal_summary(terminalreporter, config):
     """List the retried tests, each with its first failure."""
     if failures := _first_failures(config):
-        terminalreporter.section(f"{len(failures)} retried tests; a run may have {MOST_RETRIED}")
+        terminalreporter.section(
+            f"{len(failures)} retried tests; a run may have {MOST_RETRIED}"
+        )
     for test, failure in failures.items():
         terminalreporter.write_line(f"RETRIED {test}")
-        terminalreporter.write_line("\n".join(f"    {line}" for line in failure.splitlines()[-12:]))
+        terminalreporter.write_line(
+            "\n".join(f"    {line}" for line in failure.splitlines()[-12:])
+        )

@@ -1,4 +1,7 @@
-"""Programs that only some tests need: without one, these tests are skipped and say why. In CI they fail."""
+"""Programs that only some tests need: without one, these tests are skipped and say why.
+
+In CI they fail.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import NoReturn
 import pytest
 
 REQUIRED = os.environ.get("CI") == "true"
-"""Whether all optional programs must be there, so that no skipped test hides anything."""
+"""Whether all optional programs must be there, so that no skipped test
+hides anything.
+"""
 
 
 def leave_out(reason: str) -> NoReturn:

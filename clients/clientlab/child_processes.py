@@ -1,4 +1,6 @@
-"""Child processes of the lab: each has its own process group, and none outlives the lab."""
+"""Child processes of the lab: each has its own process group, and none outlives the
+lab.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from pathlib import Path
 _MOST_OUTPUT = 64 << 10
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
-_LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()  # CONFIG_PROC_CHILDREN of Linux
+_LISTS_CHILDREN = Path(
+    f"/proc/self/task/{os.getpid()}/children"
+).exists()  # CONFIG_PROC_CHILDREN of Linux
 
 
 def start(  # noqa: PLR0913 - where a program's input and output go, and where it runs
@@ -28,14 +32,22 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
     stderr: int | None = None,
     cpus: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a program, whose output goes to `log`, or to the lab's own output without a log. Raise OSError.
+    """Start a program, whose output goes to `log`, or to the lab's own output without a
+    log.
 
-    `stdin`, `stdout`, `stderr`: as for `subprocess.Popen`. `cpus`: on Linux, those that it may use; empty means all.
-    The new process group does not get the terminal's Ctrl-C, because the lab decides which process stops, and when.
+    Raise OSError.
+
+    `stdin`, `stdout`, `stderr`: as for `subprocess.Popen`. `cpus`: on Linux, those that
+    it may use; empty means all. The new process group does not get the terminal's
+    Ctrl-C, because the lab decides which process stops, and when.
     """
-    parent, prctl = os.getpid(), ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
-    # Without this, Ctrl-C during a fork could be lost in a hook of fork(), or leave a process without a handle.
-    # `arrange` unblocks the signals in the child, but runs on Linux only.
+    parent, prctl = (
+        os.getpid(),
+        ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None,
+    )
+    # Without this, Ctrl-C during a fork could be lost in a hook of fork(), or leave a
+    # process without a handle. `arrange` unblocks the signals in the child, but runs on
+    # Linux only.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING if prctl else ())
 
     def arrange() -> None:
@@ -64,11 +76,19 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
 
 
 def run_with_input(
-    command: Sequence[str], given: bytes, environment: Mapping[str, str], patience: float
+    command: Sequence[str],
+    given: bytes,
+    environment: Mapping[str, str],
+    patience: float,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Return what a program writes, given some input, and kill its process group. Raise OSError or TimeoutExpired."""
+    """Return what a program writes, given some input, and kill its process group.
+
+    Raise OSError or TimeoutExpired.
+    """
     pipe = subprocess.PIPE
-    with start(command, None, environment, stdin=pipe, stdout=pipe, stderr=pipe) as process:  # closes the pipes
+    with start(
+        command, None, environment, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as process:  # closes the pipes
         try:
             out, error = process.communicate(given, timeout=patience)
             return subprocess.CompletedProcess(command, process.returncode, out, error)
@@ -88,12 +108,17 @@ def stop(process: subprocess.Popen[bytes], patience: float) -> None:
 
 
 def with_descendants(pid: int) -> list[int]:
-    """Return the ids of a process and its living descendants, perhaps without those that start or end meanwhile."""
+    """Return the ids of a process and its living descendants, perhaps without those
+    that start or end meanwhile.
+    """
     if not _LISTS_CHILDREN:
         import psutil  # noqa: PLC0415 - it reads the parent of every process of the machine, which takes 2 ms
 
         with contextlib.suppress(psutil.NoSuchProcess):
-            return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+            return [
+                pid,
+                *(child.pid for child in psutil.Process(pid).children(recursive=True)),
+            ]
     found = [pid]
     for one in found:  # which grows
         with contextlib.suppress(OSError):  # it has ended
@@ -105,7 +130,11 @@ def with_descendants(pid: int) -> list[int]:
 def describe_end(process: subprocess.Popen[bytes], log: Path) -> str:
     """Return how a program ended, with the last line of its log."""
     code = process.wait()
-    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    how = (
+        f"was ended by {signal.Signals(-code).name}"
+        if code < 0
+        else f"ended with code {code}"
+    )
     with log.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_OUTPUT))
         lines = file.read().decode(errors="replace").strip().splitlines()

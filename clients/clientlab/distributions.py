@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 
 def dependencies_of(distributions: Iterable[str]) -> dict[str, str]:
-    """Return the versions of all installed distributions that these require, directly or not.
+    """Return the versions of all installed distributions that these require, directly
+    or not.
 
-    A requirement counts if its marker holds for this Python and system, or if the requirement that led here names the
-    extra it belongs to.
+    A requirement counts if its marker holds for this Python and system, or if the
+    requirement that led here names the extra it belongs to.
     """
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - see the module's docstring
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
@@ -37,7 +38,9 @@ def dependencies_of(distributions: Iterable[str]) -> dict[str, str]:
                 continue
             one = canonicalize_name(requirement.name), frozenset(requirement.extras)
             marker = requirement.marker
-            if one not in seen and (marker is None or any(map(marker.evaluate, environments))):
+            if one not in seen and (
+                marker is None or any(map(marker.evaluate, environments))
+            ):
                 seen.add(one)
                 queue.append(one)
     return dict(sorted(versions.items()))

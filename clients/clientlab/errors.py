@@ -1,6 +1,8 @@
-"""Kinds of error, with one name for all clients, and the errors that the lab shows to its users.
+"""Kinds of error, with one name for all clients, and the errors that the lab shows to
+its users.
 
-Each client has a table from the exceptions of its library to these kinds. No other code knows those exceptions.
+Each client has a table from the exceptions of its library to these kinds. No other code
+knows those exceptions.
 """
 
 from __future__ import annotations
@@ -26,22 +28,40 @@ KINDS = (
     "tls",
     "event-error",  # a stream with an event that is an error
     "events-missing",  # a stream with fewer or more events than asked for
-    "dropped",  # in an open load: not sent, because it was too far behind its planned start
+    # In an open load: not sent, because it was too far behind its planned start.
+    "dropped",
 )
 DROPPED = KINDS[-1]
-ERROR_OTHER = "other"  # the label value for all other kinds, whose names are not a small closed set
-CONNECT_KINDS = frozenset({"connect", "timeout-connect"})  # kinds after which no connection was opened
+# The label value for all other kinds, whose names are not a small closed set.
+ERROR_OTHER = "other"
+CONNECT_KINDS = frozenset(
+    {"connect", "timeout-connect"}
+)  # kinds after which no connection was opened
 
-_NO_DESCRIPTOR = {number: f"{ERROR_OTHER}:{errno.errorcode[number]}" for number in (errno.EMFILE, errno.ENFILE)}
-NO_DESCRIPTOR = _NO_DESCRIPTOR[errno.EMFILE]  # a limit of the process, not a fault of the network
-_HANDSHAKES = frozenset({"do_handshake", "start_tls"})  # functions of sockets and event loops
+_NO_DESCRIPTOR = {
+    number: f"{ERROR_OTHER}:{errno.errorcode[number]}"
+    for number in (errno.EMFILE, errno.ENFILE)
+}
+NO_DESCRIPTOR = _NO_DESCRIPTOR[
+    errno.EMFILE
+]  # a limit of the process, not a fault of the network
+_HANDSHAKES = frozenset(
+    {"do_handshake", "start_tls"}
+)  # functions of sockets and event loops
 
-ErrorTable = Sequence[tuple[type[BaseException], str] | tuple[type[BaseException], str, str]]
-"""Exception classes and their kinds, the most specific first. A third item must be part of the exception's text."""
+ErrorTable = Sequence[
+    tuple[type[BaseException], str] | tuple[type[BaseException], str, str]
+]
+"""Exception classes and their kinds, the most specific first.
+
+A third item must be part of the exception's text.
+"""
 
 
 class Fault(Exception):
-    """An error whose kind the client determined itself, because its library has no class for it."""
+    """An error whose kind the client determined itself, because its library has no
+    class for it.
+    """
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -49,9 +69,11 @@ class Fault(Exception):
 
 
 def kind_of(error: BaseException, table: ErrorTable) -> str:
-    """Return the kind of an exception: that of the first row of `table` that fits it or an exception that it wraps.
+    """Return the kind of an exception: that of the first row of `table` that fits it or
+    an exception that it wraps.
 
-    If no row fits, return ``other:TypeName``. If the process has no file descriptor left, return ``other:EMFILE``.
+    If no row fits, return ``other:TypeName``. If the process has no file descriptor
+    left, return ``other:EMFILE``.
     """
     chain = list(_walk_chain(error))
     for link in chain:
@@ -62,51 +84,76 @@ def kind_of(error: BaseException, table: ErrorTable) -> str:
     if kind := _kind_of_handshake(chain):
         return kind
     for cls, kind, *substrings in table:
-        if any(isinstance(link, cls) and all(part in str(link) for part in substrings) for link in chain):
+        if any(
+            isinstance(link, cls) and all(part in str(link) for part in substrings)
+            for link in chain
+        ):
             return kind
     return f"other:{type(error).__name__}"
 
 
 def opened_nothing(error: BaseException, kind: str) -> bool:
-    """Return whether a counted attempt to connect opened no connection. Without address or socket, none was counted."""
+    """Return whether a counted attempt to connect opened no connection.
+
+    Without address or socket, none was counted.
+    """
     if kind not in {*CONNECT_KINDS, *_NO_DESCRIPTOR.values()}:
         return False
     return not any(
-        isinstance(link, socket.gaierror) or (isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR)
+        isinstance(link, socket.gaierror)
+        or (isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR)
         for link in _walk_chain(error)
     )
 
 
 def find_exhaustion(error: BaseException) -> str | None:
-    """Return that this machine cannot open another connection, if the error says so: it is not the server's fault."""
+    """Return that this machine cannot open another connection, if the error says so: it
+    is not the server's fault.
+    """
     for link in _walk_chain(error):
-        if isinstance(link, OSError) and link.errno in {errno.EADDRNOTAVAIL, *_NO_DESCRIPTOR}:
+        if isinstance(link, OSError) and link.errno in {
+            errno.EADDRNOTAVAIL,
+            *_NO_DESCRIPTOR,
+        }:
             cause = "the client keeps or leaves too many"
-            return f"this machine can open no further connection ({link.strerror}): {cause}"
+            return (
+                f"this machine can open no further connection ({link.strerror}):"
+                f" {cause}"
+            )
     return None
 
 
 def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
-    """Return the kind of a TLS handshake that the peer did not finish. Return None for any other error.
+    """Return the kind of a TLS handshake that the peer did not finish.
 
-    Libraries wrap it like an error while reading, but its traceback contains a handshake function.
+    Return None for any other error.
+
+    Libraries wrap it like an error while reading, but its traceback contains a
+    handshake function.
     """
 
     def is_shaking(link: BaseException) -> bool:
-        return any(frame.f_code.co_name in _HANDSHAKES for frame, _ in traceback.walk_tb(link.__traceback__))
+        return any(
+            frame.f_code.co_name in _HANDSHAKES
+            for frame, _ in traceback.walk_tb(link.__traceback__)
+        )
 
     if not (shaking := list(filter(is_shaking, chain))):
         return None
     import ssl  # noqa: PLC0415 - gevent must patch it before it is imported
 
-    if any(isinstance(link, TimeoutError | ConnectionAbortedError) for link in shaking):  # asyncio raises the latter
+    if any(
+        isinstance(link, TimeoutError | ConnectionAbortedError) for link in shaking
+    ):  # asyncio raises the latter
         return "timeout-connect"
     left = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)
     return "connect" if any(isinstance(link, left) for link in shaking) else None
 
 
 def _walk_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception and all exceptions that it wraps: libraries use `args`, `reason` or `__cause__`."""
+    """Yield the exception and all exceptions that it wraps: libraries use `args`,
+    `reason` or `__cause__`.
+    """
     waiting, seen = [error], set[int]()
     while waiting:
         link = waiting.pop(0)
@@ -114,38 +161,66 @@ def _walk_chain(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(link))
         yield link
-        wrapped = [*link.args, getattr(link, "reason", None), link.__cause__, link.__context__]
+        wrapped = [
+            *link.args,
+            getattr(link, "reason", None),
+            link.__cause__,
+            link.__context__,
+        ]
         waiting.extend(inner for inner in wrapped if isinstance(inner, BaseException))
 
 
 def status_kind(status: int, expected: Container[int] | None = None) -> str | None:
     """Return the kind of a status that is an error, or None for a success.
 
-    `expected`: the statuses that are successes; None: those below 400, because redirects are not followed.
+    `expected`: the statuses that are successes; None: those below 400, because
+    redirects are not followed.
     """
     if status < 400 if expected is None else status in expected:
         return None
-    return f"status-{min(status // 100, 5)}xx" if 200 <= status <= 999 else "protocol"  # RFC 9110, 15
+    return (
+        f"status-{min(status // 100, 5)}xx" if 200 <= status <= 999 else "protocol"
+    )  # RFC 9110, 15
 
 
-FieldKey = Sequence[str | int]  # path of a field in a document: names of keys, and indices of list items
+FieldKey = Sequence[
+    str | int
+]  # path of a field in a document: names of keys, and indices of list items
 
 
 class LabError(Exception):
-    """An error that the user can cause: one line with what, where and what to do. `exit_code` as in docs/cli.md."""
+    """An error that the user can cause: one line with what, where and what to do.
+
+    `exit_code` as in docs/cli.md.
+    """
 
     exit_code = 2
 
 
 class FieldError(LabError):
-    """A field has a value that cannot be used. The message names fields in backticks, which `render` can replace.
+    """A field has a value that cannot be used.
 
-    `key`: path of the field, for example ``("workloads", "search", "requests")``. `also`: other fields at the same
-    place that take part in the conflict. `value`: the value as text, if the message needs it.
+    The message names fields in backticks, which `render` can replace.
+
+    `key`: path of the field, for example ``("workloads", "search", "requests")``.
+    `also`: other fields at the same place that take part in the conflict. `value`: the
+    value as text, if the message needs it.
     """
 
-    def __init__(self, key: FieldKey, message: str, *, value: object = "", also: Sequence[str] = ()) -> None:
-        self.key, self.message, self.value, self.also = tuple(key), message, value, tuple(also)
+    def __init__(
+        self,
+        key: FieldKey,
+        message: str,
+        *,
+        value: object = "",
+        also: Sequence[str] = (),
+    ) -> None:
+        self.key, self.message, self.value, self.also = (
+            tuple(key),
+            message,
+            value,
+            tuple(also),
+        )
         super().__init__(self.render({}))
 
     @property
@@ -155,16 +230,27 @@ class FieldError(LabError):
 
     def within(self, *place: str | int) -> FieldError:
         """Return the same error for a field below `place`."""
-        return FieldError((*place, *self.key), self.message, value=self.value, also=self.also)
+        return FieldError(
+            (*place, *self.key), self.message, value=self.value, also=self.also
+        )
 
     def render(self, names: Mapping[str, str]) -> str:
-        """Return the error in one line. `names`: field → the name to show in its place."""
+        """Return the error in one line.
+
+        `names`: field → the name to show in its place.
+        """
         is_known = all(field in names for field in self.fields)
-        path = [names[field] for field in self.fields] if is_known else [".".join(map(str, self.key)), *self.also]
+        path = (
+            [names[field] for field in self.fields]
+            if is_known
+            else [".".join(map(str, self.key)), *self.also]
+        )
         head = " and ".join(path)
         if self.value != "":
             head += f"{' ' if is_known else ': '}{self.value}"
-        text = re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[1]), self.message)
+        text = re.sub(
+            r"`(\w+)`", lambda found: names.get(found[1], found[1]), self.message
+        )
         return f"{head}: {text}" if head else text
 
 
@@ -173,7 +259,10 @@ class PluginError(LabError):
 
 
 class UnavailableStrategy(LabError):
-    """A strategy cannot be measured on this machine. `reason`: what is missing, and how to install it."""
+    """A strategy cannot be measured on this machine.
+
+    `reason`: what is missing, and how to install it.
+    """
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"strategy {name!r} is unavailable: {reason}")
@@ -187,4 +276,7 @@ class IncompleteRun(LabError):
 
 
 class ServerLost(IncompleteRun):
-    """A server of the testbed has ended or does not answer. The lab measures the affected trial once more."""
+    """A server of the testbed has ended or does not answer.
+
+    The lab measures the affected trial once more.
+    """

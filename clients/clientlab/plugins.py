@@ -1,11 +1,13 @@
-"""A user's own clients and executors: classes and functions of a file, and entry points of installed packages.
+"""A user's own clients and executors: classes and functions of a file, and entry points
+of installed packages.
 
-`admit` is the only function of the lab that runs such code. It gets the names of the command line and those of an
-experiment that the command line names. Names also come from run files: `strategies` only looks up what was admitted in
-this process.
+`admit` is the only function of the lab that runs such code. It gets the names of the
+command line and those of an experiment that the command line names. Names also come
+from run files: `strategies` only looks up what was admitted in this process.
 
-A class with the methods `open`, `send` and `close` is a client; one with `open`, `run` and `close` is an executor.
-Class attributes set the fields of its spec. A function of a file is a client that gets a URL.
+A class with the methods `open`, `send` and `close` is a client; one with `open`, `run`
+and `close` is an executor. Class attributes set the fields of its spec. A function of a
+file is a client that gets a URL.
 """
 
 from __future__ import annotations
@@ -23,10 +25,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from clientlab import settings, strategies
-from clientlab.clients.client_interface import Client, ClientKind, ClientSpec, Policy, StatusAndBody
+from clientlab.clients.client_interface import (
+    Client,
+    ClientKind,
+    ClientSpec,
+    Policy,
+    StatusAndBody,
+)
 from clientlab.errors import ErrorTable, PluginError
 from clientlab.executors.executor_interface import ExecutorSpec
 from clientlab.strategies import CLIENTS, EXECUTORS, file_of, make_absolute, split_pair
+from clientlab.text import first_paragraph
 from clientlab.workload.workload import Request, Workload
 
 if TYPE_CHECKING:
@@ -36,11 +45,17 @@ GROUP = "clientlab.strategies"  # of entry points
 
 
 def admit(names: Iterable[str]) -> None:
-    """Load the code that names of strategies, clients and executors hold. Listed ones need no code.
+    """Load the code that names of strategies, clients and executors hold.
+
+    Listed ones need no code.
 
     Errors are kept: `strategies.client_spec` and `strategies.executor_spec` raise them.
     """
-    named = (part for name in names for part in map(make_absolute, split_pair(settings.split(name)[0])))
+    named = (
+        part
+        for name in names
+        for part in map(make_absolute, split_pair(settings.split(name)[0]))
+    )
     admitted = strategies.ADMITTED
     known = CLIENTS.keys() | EXECUTORS.keys() | admitted.keys() | {""}
     parts = [part for part in dict.fromkeys(named) if part not in known]
@@ -50,7 +65,9 @@ def admit(names: Iterable[str]) -> None:
             if path := file_of(part):
                 admitted[part] = _load_from_file(path, part)
             else:
-                admitted[part] = _load_from_package(points[part]) if part in points else None
+                admitted[part] = (
+                    _load_from_package(points[part]) if part in points else None
+                )
         except PluginError as error:
             admitted[part] = error
 
@@ -61,17 +78,23 @@ def admit_packages() -> None:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points  # noqa: PLC0415 - 20 ms, which a listed strategy does not need
+    from importlib.metadata import (  # noqa: PLC0415 - 20 ms, which a listed strategy does not need
+        entry_points,
+    )
 
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _load_from_package(point: EntryPoint) -> ClientSpec | ExecutorSpec:
     source = point.dist.name if point.dist else point.module
-    with _as_plugin_error(f"strategy {point.name!r}: {point.value} of {source} can't be loaded"):
+    with _as_plugin_error(
+        f"strategy {point.name!r}: {point.value} of {source} can't be loaded"
+    ):
         loaded = point.load()
     if not inspect.isclass(loaded):
-        raise PluginError(f"strategy {point.name!r} of {source}: {point.value} is not a class")
+        raise PluginError(
+            f"strategy {point.name!r} of {source}: {point.value} is not a class"
+        )
     return _make_spec(loaded, point.name, point.value, source)
 
 
@@ -81,9 +104,20 @@ def _load_from_file(path: Path, name: str) -> ClientSpec | ExecutorSpec:
     if callable(found) and not inspect.isclass(found):
         found = _make_function_client(attribute, found)
     if found is None or not inspect.isclass(found):
-        own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-        usable = [key for key in own if callable(getattr(module, key)) and not key.startswith("_")]
-        raise PluginError(f"{path} has no class or function {attribute}; it has {', '.join(usable) or 'none'}")
+        own = [
+            key
+            for key, value in vars(module).items()
+            if getattr(value, "__module__", "") == module.__name__
+        ]
+        usable = [
+            key
+            for key in own
+            if callable(getattr(module, key)) and not key.startswith("_")
+        ]
+        raise PluginError(
+            f"{path} has no class or function {attribute}; it has"
+            f" {', '.join(usable) or 'none'}"
+        )
     strategies.ADMITTED_CLASSES[name] = found
     return _make_spec(found, name, name, str(path))
 
@@ -95,9 +129,14 @@ def _import_file(path: Path) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if not path.is_file() or spec is None or spec.loader is None:
-        raise PluginError(f"there is no file {path}; write the path of a Python file, and :CLASS behind it")
+        raise PluginError(
+            f"there is no file {path}; write the path of a Python file, and :CLASS"
+            " behind it"
+        )
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    if str(path.parent) not in sys.path:  # last on the path: the file can import its neighbours, which hide no library
+    if (
+        str(path.parent) not in sys.path
+    ):  # last on the path: the file can import its neighbours, which hide no library
         sys.path.append(str(path.parent))
     try:
         with _as_plugin_error(f"{path} can't be imported", path):
@@ -110,7 +149,9 @@ def _import_file(path: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def _as_plugin_error(what: str, path: Path | None = None) -> Iterator[None]:
-    """Turn any exception of a plug-in's code into a PluginError of two lines: what and where, then the exception."""
+    """Turn any exception of a plug-in's code into a PluginError of two lines: what and
+    where, then the exception.
+    """
     try:
         yield
     except PluginError:
@@ -122,28 +163,47 @@ def _as_plugin_error(what: str, path: Path | None = None) -> Iterator[None]:
 
 
 def line_of(error: BaseException, path: Path) -> int | None:
-    """Return the innermost line of a file in an error's traceback, or None if the file is not in it."""
+    """Return the innermost line of a file in an error's traceback, or None if the file
+    is not in it.
+    """
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
     return lines[-1] if lines else None
 
 
-def _make_spec(cls: Any, name: str, import_path: str, distribution: str) -> ClientSpec | ExecutorSpec:
-    description = (inspect.getdoc(cls) or cls.__name__).splitlines()[0]
+def _make_spec(
+    cls: Any, name: str, import_path: str, distribution: str
+) -> ClientSpec | ExecutorSpec:
+    description = first_paragraph(inspect.getdoc(cls) or cls.__name__)
     fields: dict[str, Any] = {"import_path": import_path, "description": description}
-    methods = {method for method in ("open", "send", "run", "close") if callable(getattr(cls, method, None))}
+    methods = {
+        method
+        for method in ("open", "send", "run", "close")
+        if callable(getattr(cls, method, None))
+    }
 
     def read(attribute: str, known: tuple[Any, ...]) -> Any:
         if (value := getattr(cls, attribute, known[0])) not in known:
-            raise PluginError(f"{_place_of(cls)}\n{attribute} is {value!r}; it must be one of {', '.join(known)}")
+            raise PluginError(
+                f"{_place_of(cls)}\n{attribute} is {value!r}; it must be one of"
+                f" {', '.join(known)}"
+            )
         return value
 
     if methods >= {"open", "send", "close"}:
         _check_arguments(cls, "budget", "opened")
-        kind: ClientKind = "asyncio" if inspect.iscoroutinefunction(cls.send) else "blocking"
+        kind: ClientKind = (
+            "asyncio" if inspect.iscoroutinefunction(cls.send) else "blocking"
+        )
         policy, http = read("policy", get_args(Policy)), read("http", ("1.1", "2"))
-        fields |= {flag: bool(getattr(cls, flag, False)) for flag in ("native", "url_only")}
+        fields |= {
+            flag: bool(getattr(cls, flag, False)) for flag in ("native", "url_only")
+        }
         fields["formats"] = tuple(getattr(cls, "formats", ()))
         fields["pairs"] = ("workers" if kind == "asyncio" else "threads",)
         return ClientSpec(name, distribution, policy, kind=kind, http=http, **fields)
@@ -152,15 +212,26 @@ def _make_spec(cls: Any, name: str, import_path: str, distribution: str) -> Clie
         flags = ("needs_count", "unbounded", "threads", "clock_first")
         fields |= {flag: bool(getattr(cls, flag, False)) for flag in flags}
         fields["concurrent"] = bool(getattr(cls, "concurrent", True))
-        return ExecutorSpec(name, read("needs", get_args(ClientKind)), distribution=distribution, **fields)
-    raise PluginError(f"{_place_of(cls)}\na client has the methods open, send, close; an executor open, run, close")
+        return ExecutorSpec(
+            name,
+            read("needs", get_args(ClientKind)),
+            distribution=distribution,
+            **fields,
+        )
+    raise PluginError(
+        f"{_place_of(cls)}\na client has the methods open, send, close; an executor"
+        " open, run, close"
+    )
 
 
 def _check_arguments(code: Any, *names: str) -> None:
     try:
         inspect.signature(code).bind(*names)
     except TypeError as error:
-        message = f"it is called with {' and '.join(names)} ({error}); write it with ({', '.join(names)})"
+        message = (
+            f"it is called with {' and '.join(names)} ({error}); write it with"
+            f" ({', '.join(names)})"
+        )
         raise PluginError(f"{_place_of(code)}\n{message}") from error
     except ValueError:  # code in C without a signature
         pass
@@ -169,7 +240,10 @@ def _check_arguments(code: Any, *names: str) -> None:
 def _place_of(code: Any) -> str:
     name = getattr(code, "__name__", type(code).__name__)
     try:
-        return f"{inspect.getsourcefile(code)}, line {inspect.getsourcelines(code)[1]}: {name}"
+        return (
+            f"{inspect.getsourcefile(code)}, line {inspect.getsourcelines(code)[1]}:"
+            f" {name}"
+        )
     except (OSError, TypeError):  # the source is not available
         return name
 
@@ -178,16 +252,27 @@ def _place_of(code: Any) -> str:
 
 _BODIES = (bytes, bytearray, memoryview)
 _BEYOND_URL = (
-    "stream", "method", "headers", "body", "payload_size", "upload_size", "replay", "read", "elapsed", "first_byte",
+    "stream",
+    "method",
+    "headers",
+    "body",
+    "payload_size",
+    "upload_size",
+    "replay",
+    "read",
+    "elapsed",
+    "first_byte",
     "timeout",
-)  # fmt: skip
+)
 
 
 def _make_function_client(name: str, function: Callable[[str], Any]) -> type:
     import ssl  # noqa: PLC0415 - gevent has to patch it first
 
     _check_arguments(function, "url")
-    awaited = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+    awaited = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        type(function).__call__
+    )
     attributes = {
         "__doc__": inspect.getdoc(function) or f"the function {name}",
         "function": staticmethod(function),
@@ -198,11 +283,14 @@ def _make_function_client(name: str, function: Callable[[str], Any]) -> type:
 
 
 class FunctionClient(Client):
-    """A blocking function of a URL: `def fetch(url)`. Pool, time limits and CAs are its own.
+    """A blocking function of a URL: `def fetch(url)`.
 
-    The function returns a response that holds its status and its whole body, or these two as a tuple. Both are
-    required: without the status, an error page would count as success; without the body, nobody would know whether it
-    was read. The lab does not know the library behind the function, and so not its exceptions.
+    Pool, time limits and CAs are its own.
+
+    The function returns a response that holds its status and its whole body, or these
+    two as a tuple. Both are required: without the status, an error page would count as
+    success; without the body, nobody would know whether it was read. The lab does not
+    know the library behind the function, and so not its exceptions.
     """
 
     url_only: ClassVar[bool] = True
@@ -217,10 +305,23 @@ class FunctionClient(Client):
 
     @staticmethod
     def refuses(workload: Workload) -> tuple[str, str] | None:
-        """Return the first field of the workload that needs more than a URL, and the reason; None if there is none."""
+        """Return the first field of the workload that needs more than a URL, and the
+        reason; None if there is none.
+        """
         plain = Workload()
-        field = next((name for name in _BEYOND_URL if getattr(workload, name) != getattr(plain, name)), None)
-        return None if field is None else (field, f"gets nothing else; write a class, or leave out `{field}`")
+        field = next(
+            (
+                name
+                for name in _BEYOND_URL
+                if getattr(workload, name) != getattr(plain, name)
+            ),
+            None,
+        )
+        return (
+            None
+            if field is None
+            else (field, f"gets nothing else; write a class, or leave out `{field}`")
+        )
 
     def send(self, request: Request) -> StatusAndBody:
         return status_and_body(self.function(request.url))
@@ -238,11 +339,16 @@ class AsyncFunctionClient(FunctionClient):
 
 
 def status_and_body(returned: Any) -> StatusAndBody:
-    """Return status and whole body of what a function returned. Raises PluginError if one is missing."""
+    """Return status and whole body of what a function returned.
+
+    Raises PluginError if one is missing.
+    """
     if isinstance(returned, tuple) and len(returned) == 2:
         status, body = returned
     else:
-        status = getattr(returned, "status_code", None) or getattr(returned, "status", None)
+        status = getattr(returned, "status_code", None) or getattr(
+            returned, "status", None
+        )
         body = getattr(returned, "content", None)
         if not isinstance(body, _BODIES):  # urllib3
             body = getattr(returned, "data", None)
@@ -250,9 +356,15 @@ def status_and_body(returned: Any) -> StatusAndBody:
         return status, body  # type: ignore[return-value]  # the recorder needs its length, and json.loads reads it
     if inspect.iscoroutine(returned):
         returned.close()  # else Python warns that nobody awaited it
-        raise PluginError("the function returned a coroutine; write 'async def', and await it")
-    types = [type(one).__name__ for one in returned] if isinstance(returned, tuple) else [type(returned).__name__]
+        raise PluginError(
+            "the function returned a coroutine; write 'async def', and await it"
+        )
+    types = (
+        [type(one).__name__ for one in returned]
+        if isinstance(returned, tuple)
+        else [type(returned).__name__]
+    )
     raise PluginError(
-        f"the function returned {', '.join(types)}; return your library's response, or its status and body, an int and "
-        "bytes: 'return response.status, body'"
+        f"the function returned {', '.join(types)}; return your library's response, or"
+        " its status and body, an int and bytes: 'return response.status, body'"
     )

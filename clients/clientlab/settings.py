@@ -1,4 +1,6 @@
-"""Settings in a name, as in ``NAME?pool=10&loop=uvloop``: the syntax for strategies, and the upstreams that use it."""
+"""Settings in a name, as in ``NAME?pool=10&loop=uvloop``: the syntax for strategies,
+and the upstreams that use it.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,25 @@ Setting = bool | int | float | str | None
 
 UPSTREAMS = ("flask", "aiohttp")
 MOST_WORKERS = 256
-_TYPE_NAMES = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "a word", "None": "none"}
+_TYPE_NAMES = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a word",
+    "None": "none",
+}
 _WORDS = {"true": True, "false": False, "none": None}
-_UNSUPPORTING = {"development": "the development server", "sync": "a worker of class sync"}
+_UNSUPPORTING = {
+    "development": "the development server",
+    "sync": "a worker of class sync",
+}
 
 
 class _SettingSpec(NamedTuple):
-    """A setting of upstreams: its type, its values, and what has it. `without`: servers and worker classes."""
+    """A setting of upstreams: its type, its values, and what has it.
+
+    `without`: servers and worker classes.
+    """
 
     kind: str
     allowed: range | tuple[str | bool, ...]
@@ -33,7 +47,9 @@ _SECONDS = range(1, 86_401)
 _SETTINGS = {
     "server": _SettingSpec("str", ("gunicorn", "development"), without=()),
     "workers": _SettingSpec("int", range(1, MOST_WORKERS + 1)),
-    "threads": _SettingSpec("int", range(1, 4097), ("flask",), without=("development", "sync")),
+    "threads": _SettingSpec(
+        "int", range(1, 4097), ("flask",), without=("development", "sync")
+    ),
     "worker_class": _SettingSpec("str", ("gthread", "sync"), ("flask",)),
     "keep_alive": _SettingSpec("int", _SECONDS, without=("development", "sync")),
     "max_requests": _SettingSpec("int", range(1, 1_000_001)),
@@ -44,7 +60,10 @@ _SETTINGS = {
 
 
 def split(name: str) -> tuple[str, dict[str, Setting]]:
-    """Split a name from its settings, which get the types that their texts suggest. Raise LabError."""
+    """Split a name from its settings, which get the types that their texts suggest.
+
+    Raise LabError.
+    """
     plain, _, query = name.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
     if len(dict(pairs)) < len(pairs):
@@ -65,7 +84,9 @@ def write_setting(value: Setting) -> str:
 
 
 def fits(value: Any, kind: str) -> bool:
-    """Return whether a setting has a type, given as an annotation: ``int``, ``float | None``."""
+    """Return whether a setting has a type, given as an annotation: ``int``, ``float |
+    None``.
+    """
     name = type(value).__name__.replace("NoneType", "None")
     return name in kind.split(" | ") or (name == "int" and "float" in kind)
 
@@ -77,10 +98,12 @@ def describe_type(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Upstream:
-    """One of the lab's own servers, for example ``flask?workers=4``. With None, the lab or the server chooses a value.
+    """One of the lab's own servers, for example ``flask?workers=4``.
 
-    A `special` upstream has settings and runs only while a trial needs it. The proxy's times are in seconds, and their
-    defaults are those of proxy/Caddyfile.
+    With None, the lab or the server chooses a value.
+
+    A `special` upstream has settings and runs only while a trial needs it. The proxy's
+    times are in seconds, and their defaults are those of proxy/Caddyfile.
     """
 
     name: str
@@ -90,7 +113,9 @@ class Upstream:
     workers: int | None = None
     threads: int | None = None
     worker_class: str = "gthread"  # for Flask; sync closes each connection
-    keep_alive: int | None = None  # seconds for which the server keeps an idle connection
+    keep_alive: int | None = (
+        None  # seconds for which the server keeps an idle connection
+    )
     max_requests: int | None = None  # gunicorn replaces a worker after this many
     any_path: bool = False  # every path is answered like /
     proxy_idle: int = 300  # how long the proxy keeps idle connections of clients
@@ -102,8 +127,13 @@ class Upstream:
 
     @property
     def proxy_times(self) -> dict[str, str]:
-        """The environment variables of proxy/Caddyfile that decide how long the proxy keeps idle connections."""
-        return {"PROXY_IDLE": f"{self.proxy_idle}s", "PROXY_KEEP_ALIVE": f"{self.proxy_keep_alive}s"}
+        """The environment variables of proxy/Caddyfile that decide how long the proxy
+        keeps idle connections.
+        """
+        return {
+            "PROXY_IDLE": f"{self.proxy_idle}s",
+            "PROXY_KEEP_ALIVE": f"{self.proxy_keep_alive}s",
+        }
 
     @property
     def changes_proxy(self) -> bool:
@@ -111,27 +141,47 @@ class Upstream:
 
 
 def find_upstream(name: str) -> Upstream:
-    """Return the upstream of that name. Raise LabError that lists the valid names or settings."""
+    """Return the upstream of that name.
+
+    Raise LabError that lists the valid names or settings.
+    """
     framework, given = split(name)
     if framework not in UPSTREAMS:
         near = suggest_nearest(framework, UPSTREAMS)
-        raise LabError(f"upstream {name!r} is unknown{near}; there are {', '.join(UPSTREAMS)}")
-    known = {key: spec for key, spec in _SETTINGS.items() if framework in spec.frameworks}
+        raise LabError(
+            f"upstream {name!r} is unknown{near}; there are {', '.join(UPSTREAMS)}"
+        )
+    known = {
+        key: spec for key, spec in _SETTINGS.items() if framework in spec.frameworks
+    }
     if not given and name != framework:
-        raise LabError(f"upstream {name!r} has no settings after its '?'; write one of {', '.join(known)}")
+        raise LabError(
+            f"upstream {name!r} has no settings after its '?'; write one of"
+            f" {', '.join(known)}"
+        )
     for key, value in given.items():
         written = f"upstream {name!r}: setting {key}={write_setting(value)}"
         if key not in known:
-            raise LabError(f"upstream {name!r} has no setting {key!r}; it has {', '.join(known)}")
+            raise LabError(
+                f"upstream {name!r} has no setting {key!r}; it has {', '.join(known)}"
+            )
         kind, allowed = known[key].kind, known[key].allowed
         if not fits(value, kind):
             raise LabError(f"{written} must be {describe_type(kind)}")
         if value not in allowed:
-            choices = f"1 to {allowed[-1]}" if isinstance(allowed, range) else " or ".join(map(write_setting, allowed))
+            choices = (
+                f"1 to {allowed[-1]}"
+                if isinstance(allowed, range)
+                else " or ".join(map(write_setting, allowed))
+            )
             raise LabError(f"{written}; write {choices}")
     found = Upstream(name, framework, special=bool(given), **given)  # type: ignore[arg-type] # they have been checked
     for key in given:
-        if lacking := {found.server, found.worker_class}.intersection(known[key].without):
-            message = f"{_UNSUPPORTING[min(lacking)]} does not support {key}; leave it out"
+        if lacking := {found.server, found.worker_class}.intersection(
+            known[key].without
+        ):
+            message = (
+                f"{_UNSUPPORTING[min(lacking)]} does not support {key}; leave it out"
+            )
             raise LabError(f"upstream {name!r}: {message}")
     return found

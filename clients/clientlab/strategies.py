@@ -1,11 +1,14 @@
-"""The listed clients, executors and strategies, how a name finds one, and whether this machine can measure it.
+"""The listed clients, executors and strategies, how a name finds one, and whether this
+machine can measure it.
 
-A client or an executor is listed by the decorator `@ClientSpec(...)` or `@ExecutorSpec(...)` above its class. Lists and
-reports need all these entries, even if a library is missing, so no module is imported: a regular expression finds the
-decorators in the source, and their text is evaluated. A test runs the modules, and compares the entries of the
-decorators that were called with those found here.
+A client or an executor is listed by the decorator `@ClientSpec(...)` or
+`@ExecutorSpec(...)` above its class. Lists and reports need all these entries, even if
+a library is missing, so no module is imported: a regular expression finds the
+decorators in the source, and their text is evaluated. A test runs the modules, and
+compares the entries of the decorators that were called with those found here.
 
-Only `load` and the functions that check settings import an HTTP library. No function runs a user's code: see `plugins`.
+Only `load` and the functions that check settings import an HTTP library. No function
+runs a user's code: see `plugins`.
 """
 
 from __future__ import annotations
@@ -28,36 +31,46 @@ from clientlab.clients.client_interface import ClientSpec as ClientSpec
 from clientlab.errors import FieldError, LabError, PluginError, UnavailableStrategy
 from clientlab.executors import executor_interface
 from clientlab.executors.executor_interface import ExecutorSpec as ExecutorSpec
-from clientlab.text import suggest_nearest
+from clientlab.text import first_paragraph, suggest_nearest
 
 if TYPE_CHECKING:
     from clientlab.workload.workload import Workload
 
 DEFAULT_CONCURRENCY = 32
 
-# A decorator, the class below it, and the first line of its docstring.
+# A decorator, the class below it, and its docstring.
 _ENTRY = re.compile(
-    r'^@(?P<entry>(?:Client|Executor)Spec\(.*?)^class (?P<name>\w+).*?\n    """(?P<description>.*?)\.?(?:\n|""")',
+    r"^@(?P<entry>(?:Client|Executor)Spec\(.*?)"
+    r"^class (?P<name>\w+).*?\n"
+    r'    """(?P<docstring>.*?)"""',
     re.MULTILINE | re.DOTALL,
 )
 
 
 def _read_entries(package: str) -> dict[str, Any]:
-    """Return the entries of a package by name. Their arguments are literals or names of the two interface modules."""
+    """Return the entries of a package by name.
+
+    Their arguments are literals or names of the two interface modules.
+    """
     names = {**vars(client_interface), **vars(executor_interface)}
     specs = {}
     for file in sorted(Path(__file__).with_name(package).glob("*.py")):
         for found in _ENTRY.finditer(file.read_text(encoding="utf-8")):
             spec = eval(found["entry"], names)  # noqa: S307 - an import of the module evaluates it too
             place = f"clientlab.{package}.{file.stem}:{found['name']}"
-            specs[spec.name] = replace(spec, import_path=place, description=found["description"])
+            description = first_paragraph(found["docstring"]).removesuffix(".")
+            specs[spec.name] = replace(spec, import_path=place, description=description)
     return specs
 
 
 CLIENTS: dict[str, ClientSpec] = _read_entries("clients")
 EXECUTORS: dict[str, ExecutorSpec] = _read_entries("executors")
 ADMITTED: dict[str, ClientSpec | ExecutorSpec | PluginError | None] = {}
-"""``/path/to/file.py:NAME`` or the name of an entry point → its spec, its error, or None. `plugins.admit` fills it."""
+"""``/path/to/file.py:NAME`` or the name of an entry point → its spec, its error, or
+None.
+
+`plugins.admit` fills it.
+"""
 ADMITTED_CLASSES: dict[str, Any] = {}  # import path → the class of an admitted file
 
 
@@ -65,10 +78,12 @@ ADMITTED_CLASSES: dict[str, Any] = {}  # import path → the class of an admitte
 class Strategy:
     """A named pair of client and executor with its settings: what is compared.
 
-    `concurrency`: used if the user gives none. `settings`: keyword arguments of its executor or client; the executor's
-    `size`; ``pool``: the connections that the client may hold, in place of one for each request in flight (0 or None:
-    no limit); ``library_defaults``: the library's own limits. `source`: ``ecosystem``, ``trap``, ``file`` or the name
-    of the package. A trap has its mistake in `wrong`, and the strategy without it in `mended_by`.
+    `concurrency`: used if the user gives none. `settings`: keyword arguments of its
+    executor or client; the executor's `size`; ``pool``: the connections that the client
+    may hold, in place of one for each request in flight (0 or None: no limit);
+    ``library_defaults``: the library's own limits. `source`: ``ecosystem``, ``trap``,
+    ``file`` or the name of the package. A trap has its mistake in `wrong`, and the
+    strategy without it in `mended_by`.
     """
 
     name: str
@@ -82,18 +97,24 @@ class Strategy:
 
     @property
     def policy(self) -> Policy:
-        """Who owns a connection, and for how long: the executor's policy if it has one, else the client's."""
+        """Who owns a connection, and for how long: the executor's policy if it has one,
+        else the client's.
+        """
         return executor_spec(self.executor).policy or client_spec(self.client).policy
 
     def in_flight(self, asked: int | None, requests: int | None = None) -> int:
-        """Return the number of requests in flight: `asked`, or if None the strategy's default concurrency.
+        """Return the number of requests in flight: `asked`, or if None the strategy's
+        default concurrency.
 
-        The setting of the executor's size overrides both. A serial executor has 1, an unbounded one all `requests`.
+        The setting of the executor's size overrides both. A serial executor has 1, an
+        unbounded one all `requests`.
         """
         spec = executor_spec(self.executor)
         if not spec.concurrent:
             return 1
-        unbounded = spec.unbounded or (spec.pool_bound and not self.settings.get("pool", 1))
+        unbounded = spec.unbounded or (
+            spec.pool_bound and not self.settings.get("pool", 1)
+        )
         if unbounded and requests is not None:
             return requests
         if spec.size in self.settings:
@@ -102,46 +123,118 @@ class Strategy:
 
 
 def _run_alone(client: ClientSpec, name: str, source: str = "ecosystem") -> Strategy:
-    """Return the strategy of a client without a named executor, which sends one request after the other if it can."""
-    usual = {"blocking": "serial", "asyncio": "await", "program": "program"}[client.kind]
+    """Return the strategy of a client without a named executor, which sends one request
+    after the other if it can.
+    """
+    usual = {"blocking": "serial", "asyncio": "await", "program": "program"}[
+        client.kind
+    ]
     executor = next(iter(client.only), usual)
-    return Strategy(name, client.name, executor, DEFAULT_CONCURRENCY if EXECUTORS[executor].concurrent else 1, source)
+    return Strategy(
+        name,
+        client.name,
+        executor,
+        DEFAULT_CONCURRENCY if EXECUTORS[executor].concurrent else 1,
+        source,
+    )
 
 
 _LISTED = (
-    # The six of the experiment six-strategies, with the names and the numbers of its article.
+    # The six of the experiment six-strategies, with the names and the numbers of its
+    # article.
     Strategy("sync", "requests", "serial", 1),
     Strategy("sync_threads", "requests", "thread-pool", 100),
     Strategy("sync_multiprocess", "requests", "processes", 10),
     Strategy("async_threads", "requests", "sync_to_async", 100),
     Strategy("async_with_async_client", "aiohttp", "gather", 100),
-    # aiohttp's own limit of 100 in each of six processes, and up to 5 requests for the remainder.
+    # aiohttp's own limit of 100 in each of six processes, and up to 5 requests for the
+    # remainder.
     Strategy("async_multiprocess_with_async_client", "aiohttp", "async-processes", 605),
     *(_run_alone(client, client.name) for client in CLIENTS.values()),
-    *(Strategy(f"{one.name}@{executor}", one.name, executor) for one in CLIENTS.values() for executor in one.pairs),
     *(
-        Strategy(f"{client}-uvloop@{executor}", client, executor, settings={"loop": "uvloop"})
-        for client, executor in (("aiohttp", "workers"), ("aiohttp", "semaphore"), ("httpx-async", "workers"))
+        Strategy(f"{one.name}@{executor}", one.name, executor)
+        for one in CLIENTS.values()
+        for executor in one.pairs
     ),
-    Strategy("trap-blocking-in-coroutine", "requests-session", "blocking-coroutines", 1, "trap",
-        wrong="a blocking call stops the event loop: coroutines around it run one after the other",
-        mended_by="requests-session@sync_to_async"),
-    Strategy("trap-thread-sensitive", "requests-session", "sync_to_async-sensitive", 1, "trap",
-        wrong="sync_to_async sends all calls to one thread without thread_sensitive=False",
-        mended_by="requests-session@sync_to_async"),
-    Strategy("trap-session-per-request", "aiohttp-per-call", "workers", source="trap",
-        wrong="a session for each request keeps no connection", mended_by="aiohttp@workers"),
-    Strategy("trap-client-per-request", "httpx", "threads", source="trap",
-        wrong="httpx.get builds a client and its TLS context for each request, even for plain HTTP",
-        mended_by="httpx-client@threads"),
-    Strategy("trap-small-pool", "requests-session", "threads", source="trap", settings={"pool": 1},
-        wrong="a pool smaller than its threads throws connections away and opens them again",
-        mended_by="requests-session@threads"),
-    Strategy("trap-gather-everything", "aiohttp", "unbounded", source="trap",
-        wrong="all requests at once: each pays for a connection, and all of them for each other",
-        mended_by="aiohttp@semaphore"),
-)  # fmt: skip
-STRATEGIES = {strategy.name: strategy for strategy in _LISTED}  # `find` also finds any other pair that fits
+    *(
+        Strategy(
+            f"{client}-uvloop@{executor}", client, executor, settings={"loop": "uvloop"}
+        )
+        for client, executor in (
+            ("aiohttp", "workers"),
+            ("aiohttp", "semaphore"),
+            ("httpx-async", "workers"),
+        )
+    ),
+    Strategy(
+        "trap-blocking-in-coroutine",
+        "requests-session",
+        "blocking-coroutines",
+        1,
+        "trap",
+        wrong=(
+            "a blocking call stops the event loop: coroutines around it run one after"
+            " the other"
+        ),
+        mended_by="requests-session@sync_to_async",
+    ),
+    Strategy(
+        "trap-thread-sensitive",
+        "requests-session",
+        "sync_to_async-sensitive",
+        1,
+        "trap",
+        wrong=(
+            "sync_to_async sends all calls to one thread without thread_sensitive=False"
+        ),
+        mended_by="requests-session@sync_to_async",
+    ),
+    Strategy(
+        "trap-session-per-request",
+        "aiohttp-per-call",
+        "workers",
+        source="trap",
+        wrong="a session for each request keeps no connection",
+        mended_by="aiohttp@workers",
+    ),
+    Strategy(
+        "trap-client-per-request",
+        "httpx",
+        "threads",
+        source="trap",
+        wrong=(
+            "httpx.get builds a client and its TLS context for each request, even for"
+            " plain HTTP"
+        ),
+        mended_by="httpx-client@threads",
+    ),
+    Strategy(
+        "trap-small-pool",
+        "requests-session",
+        "threads",
+        source="trap",
+        settings={"pool": 1},
+        wrong=(
+            "a pool smaller than its threads throws connections away and opens them"
+            " again"
+        ),
+        mended_by="requests-session@threads",
+    ),
+    Strategy(
+        "trap-gather-everything",
+        "aiohttp",
+        "unbounded",
+        source="trap",
+        wrong=(
+            "all requests at once: each pays for a connection, and all of them for each"
+            " other"
+        ),
+        mended_by="aiohttp@semaphore",
+    ),
+)
+STRATEGIES = {
+    strategy.name: strategy for strategy in _LISTED
+}  # `find` also finds any other pair that fits
 
 # Names
 
@@ -156,13 +249,18 @@ def file_of(name: str) -> Path | None:
 
 
 def make_absolute(name: str) -> str:
-    """Return ``path/to/file.py:NAME`` with an absolute path, for processes in other folders, or another name as is."""
+    """Return ``path/to/file.py:NAME`` with an absolute path, for processes in other
+    folders, or another name as is.
+    """
     found = _IN_FILE.fullmatch(name)
     return name if found is None else f"{Path(found['file']).resolve()}:{found['name']}"
 
 
 def split_pair(name: str) -> tuple[str, str]:
-    """Split ``client@executor``; the executor may be empty. The path of a file may hold an @ after its first slash."""
+    """Split ``client@executor``; the executor may be empty.
+
+    The path of a file may hold an @ after its first slash.
+    """
     found = _PAIR.fullmatch(name)
     return (found["client"], found["executor"] or "") if found else (name, "")
 
@@ -174,7 +272,10 @@ def client_spec(name: str) -> ClientSpec:
     found = _admitted_spec(name)
     if isinstance(found, ExecutorSpec):
         client = {"blocking": "requests-session", "asyncio": "aiohttp"}[found.needs]
-        raise PluginError(f"strategy {name!r} is an executor, and runs a client; write {client}@{name}")
+        raise PluginError(
+            f"strategy {name!r} is an executor, and runs a client; write"
+            f" {client}@{name}"
+        )
     return found
 
 
@@ -184,7 +285,9 @@ def executor_spec(name: str) -> ExecutorSpec:
         return EXECUTORS[name]
     found = _admitted_spec(name)
     if isinstance(found, ClientSpec):
-        raise PluginError(f"{name!r} is a client, not an executor; an executor has open, run, close")
+        raise PluginError(
+            f"{name!r} is a client, not an executor; an executor has open, run, close"
+        )
     return found
 
 
@@ -192,7 +295,8 @@ def _admitted_spec(name: str) -> ClientSpec | ExecutorSpec:
     key = make_absolute(name)
     if key not in ADMITTED and file_of(name) is not None:
         raise LabError(
-            f"strategy {name!r} is code of a file, which runs only if the command line names it; add -t '{name}'"
+            f"strategy {name!r} is code of a file, which runs only if the command line"
+            f" names it; add -t '{name}'"
         )
     found = ADMITTED.get(key)
     if found is None:
@@ -204,19 +308,31 @@ def _admitted_spec(name: str) -> ClientSpec | ExecutorSpec:
 
 def of_packages() -> list[ClientSpec | ExecutorSpec | PluginError]:
     """Return what installed packages brought and was admitted."""
-    return [found for name, found in ADMITTED.items() if found is not None and file_of(name) is None]
+    return [
+        found
+        for name, found in ADMITTED.items()
+        if found is not None and file_of(name) is None
+    ]
 
 
 def strategies_of_packages() -> list[Strategy]:
-    """Return the clients of admitted packages, each alone. Their `source` is the package."""
-    return [_run_alone(one, one.name, one.distribution) for one in of_packages() if isinstance(one, ClientSpec)]
+    """Return the clients of admitted packages, each alone.
+
+    Their `source` is the package.
+    """
+    return [
+        _run_alone(one, one.name, one.distribution)
+        for one in of_packages()
+        if isinstance(one, ClientSpec)
+    ]
 
 
 def find(name: str) -> Strategy:
-    """Return the strategy of that name, or any fitting ``client@executor``; both with settings: ``NAME?pool=10``.
+    """Return the strategy of that name, or any fitting ``client@executor``; both with
+    settings: ``NAME?pool=10``.
 
-    A strategy of a file or of a package is found if `plugins.admit` was given its name. Raises LabError with the
-    nearest names. `check_settings` checks the settings.
+    A strategy of a file or of a package is found if `plugins.admit` was given its name.
+    Raises LabError with the nearest names. `check_settings` checks the settings.
     """
     plain, given = settings.split(name)
     strategy = STRATEGIES.get(plain) or _find_unlisted(plain)
@@ -231,8 +347,14 @@ def _find_unlisted(name: str) -> Strategy:
     with contextlib.suppress(KeyError):  # the error below names the nearest strategies
         client = client_spec(client_name)
         if not executor_name:
-            return _run_alone(client, name, "file" if file_of(name) else client.distribution)
-        fitting = [executor for executor in client.only or EXECUTORS if EXECUTORS[executor].runs(client)]
+            return _run_alone(
+                client, name, "file" if file_of(name) else client.distribution
+            )
+        fitting = [
+            executor
+            for executor in client.only or EXECUTORS
+            if EXECUTORS[executor].runs(client)
+        ]
         names = [f"{client_name}@{executor}" for executor in fitting]
         executor = executor_spec(executor_name)
         if executor.runs(client):
@@ -240,17 +362,29 @@ def _find_unlisted(name: str) -> Strategy:
         goes_with = f"{client.name} goes with {', '.join(fitting)}"
         if client.kind == executor.needs and not executor.only:
             raise LabError(f"strategy {name!r}: {goes_with} only")
-        runs = f"only {', '.join(executor.only)}" if executor.only else f"{executor.needs} clients"
+        runs = (
+            f"only {', '.join(executor.only)}"
+            if executor.only
+            else f"{executor.needs} clients"
+        )
         raise LabError(f"strategy {name!r}: {executor.name} runs {runs}; {goes_with}")
     is_code = name.endswith(".py") or (":" in name and file_of(client_name) is None)
-    hint = "; a function of yours is mine.py:fetch" if is_code else suggest_nearest(name, names)
+    hint = (
+        "; a function of yours is mine.py:fetch"
+        if is_code
+        else suggest_nearest(name, names)
+    )
     if not {client_name, executor_name} & ADMITTED.keys():
         hint += f"; if a package has it, add -t {name}"
-    raise LabError(f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'")
+    raise LabError(
+        f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'"
+    )
 
 
 def suggest_concurrent(strategy: Strategy) -> str | None:
-    """Return a strategy of the same client with several requests in flight, or None if its entry names no executor."""
+    """Return a strategy of the same client with several requests in flight, or None if
+    its entry names no executor.
+    """
     pairs, name = client_spec(strategy.client).pairs, strategy.client
     if file_of(name):  # as the user wrote it, and not with an absolute path
         name = split_pair(settings.split(strategy.name)[0])[0]
@@ -260,46 +394,70 @@ def suggest_concurrent(strategy: Strategy) -> str | None:
 # Availability and settings
 
 URLLIB3_REPLACED = (
-    "urllib3 is overwritten by urllib3-future, which niquests installed; scripts/setup keeps both, and so do: "
-    "URLLIB3_NO_OVERRIDE=1 pip install --force-reinstall --no-deps --no-binary urllib3-future urllib3-future, then "
-    "pip install --force-reinstall --no-deps urllib3"
+    "urllib3 is overwritten by urllib3-future, which niquests installed; scripts/setup"
+    " keeps both, and so do: URLLIB3_NO_OVERRIDE=1 pip install --force-reinstall"
+    " --no-deps --no-binary urllib3-future urllib3-future, then pip install"
+    " --force-reinstall --no-deps urllib3"
 )
 
 
 def unavailable(strategy: Strategy) -> str | None:
-    """Return in one line why this machine can't measure the strategy and what to do, or None if it can."""
+    """Return in one line why this machine can't measure the strategy and what to do, or
+    None if it can.
+    """
     client = client_spec(strategy.client)
     if client.program and which(client.program) is None:
         return f"{client.program} is not installed; apt-get install {client.package}"
     for distribution, extra in list_missing(strategy):
         return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
-    return URLLIB3_REPLACED if "urllib3" in {client.distribution, *client.needs} and is_urllib3_replaced() else None
+    return (
+        URLLIB3_REPLACED
+        if "urllib3" in {client.distribution, *client.needs} and is_urllib3_replaced()
+        else None
+    )
 
 
 def list_missing(strategy: Strategy) -> Iterator[tuple[str, str]]:
-    """Yield the distributions that the strategy needs and this Python lacks, each with the extra that installs it."""
+    """Yield the distributions that the strategy needs and this Python lacks, each with
+    the extra that installs it.
+    """
     client, executor = CLIENTS.get(strategy.client), EXECUTORS.get(strategy.executor)
-    needed = [] if client is None else [(name, client.extra) for name in (client.distribution, *client.needs)]
+    needed = (
+        []
+        if client is None
+        else [(name, client.extra) for name in (client.distribution, *client.needs)]
+    )
     if executor is not None:
         needed.append((executor.distribution, executor.extra))
     if strategy.settings.get("loop") == "uvloop":
         needed.append(("uvloop", EXTRA))
     for distribution, extra in needed:
-        if distribution != "python" and find_spec(distribution.replace("-", "_")) is None:
+        if (
+            distribution != "python"
+            and find_spec(distribution.replace("-", "_")) is None
+        ):
             yield distribution, extra
 
 
 def list_imports(strategy: Strategy) -> list[str]:
-    """Return the modules that a script with this strategy imports. It sends one request after the other."""
+    """Return the modules that a script with this strategy imports.
+
+    It sends one request after the other.
+    """
     client = CLIENTS[strategy.client]
-    names = [client.name if client.distribution == "python" else client.distribution, *client.needs]
+    names = [
+        client.name if client.distribution == "python" else client.distribution,
+        *client.needs,
+    ]
     names += ["asyncio"] if client.kind == "asyncio" else []
     names += ["uvloop"] if strategy.settings.get("loop") == "uvloop" else []
     return [name.replace("-", "_") for name in names]
 
 
 def is_urllib3_replaced() -> bool:
-    """Return whether urllib3-future, whose versions are X.Y.9ZZ, has replaced the files of urllib3."""
+    """Return whether urllib3-future, whose versions are X.Y.9ZZ, has replaced the files
+    of urllib3.
+    """
     found = find_spec("urllib3")
     if found is None or found.origin is None:
         return False
@@ -320,78 +478,150 @@ def load(import_path: str) -> Any:
 
 
 def list_settings(import_path: str) -> dict[str, str]:
-    """Return the settings of a client or executor, name → type: the keyword-only arguments of its class."""
+    """Return the settings of a client or executor, name → type: the keyword-only
+    arguments of its class.
+    """
     types = {}
     for name, parameter in inspect.signature(load(import_path)).parameters.items():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             annotated = parameter.annotation is not inspect.Parameter.empty
-            text = inspect.formatannotation(parameter.annotation) if annotated else type(parameter.default).__name__
+            text = (
+                inspect.formatannotation(parameter.annotation)
+                if annotated
+                else type(parameter.default).__name__
+            )
             types[name] = text.strip("'")
     return types
 
 
 def select_settings(strategy: Strategy, import_path: str) -> dict[str, Any]:
-    """Return those of the strategy's settings that are arguments of the class at `import_path`."""
+    """Return those of the strategy's settings that are arguments of the class at
+    `import_path`.
+    """
     names = list_settings(import_path) if strategy.settings else {}
     return {key: value for key, value in strategy.settings.items() if key in names}
 
 
-_CHOICES = {"loop": ("asyncio", "uvloop"), "start_method": ("fork", "forkserver", "spawn"), "trust": ("lab", "default")}
+_CHOICES = {
+    "loop": ("asyncio", "uvloop"),
+    "start_method": ("fork", "forkserver", "spawn"),
+    "trust": ("lab", "default"),
+}
 
 
 def check_settings(strategy: Strategy) -> None:
-    """Raise UnavailableStrategy if a library is missing, or LabError for a setting that the strategy does not have."""
+    """Raise UnavailableStrategy if a library is missing, or LabError for a setting that
+    the strategy does not have.
+    """
     if reason := unavailable(strategy):
         raise UnavailableStrategy(strategy.name, reason)
     client, executor = client_spec(strategy.client), executor_spec(strategy.executor)
     try:
-        types = {**list_settings(client.import_path), **list_settings(executor.import_path)}
+        types = {
+            **list_settings(client.import_path),
+            **list_settings(executor.import_path),
+        }
     except ModuleNotFoundError as error:  # a dependency of the library
-        reason = f"{error.name} is not installed; pip install 'clientlab[{client.extra}]'"
+        reason = (
+            f"{error.name} is not installed; pip install 'clientlab[{client.extra}]'"
+        )
         raise UnavailableStrategy(strategy.name, reason) from error
     if executor.size:
         types[executor.size] = "int"
     if strategy.policy == "pool" and not client.program:
-        types |= {"pool": "int | None" if client.unlimited else "int", "library_defaults": "bool"}
+        types |= {
+            "pool": "int | None" if client.unlimited else "int",
+            "library_defaults": "bool",
+        }
     for key, value in strategy.settings.items():
         if key not in types:
-            raise LabError(f"strategy {strategy.name!r} has no setting {key!r}; it has {', '.join(types) or 'none'}")
-        written = f"strategy {strategy.name!r}: setting {key}={settings.write_setting(value)}"
+            raise LabError(
+                f"strategy {strategy.name!r} has no setting {key!r}; it has"
+                f" {', '.join(types) or 'none'}"
+            )
+        written = (
+            f"strategy {strategy.name!r}: setting {key}={settings.write_setting(value)}"
+        )
         if not settings.fits(value, types[key]):
             raise LabError(f"{written} must be {settings.describe_type(types[key])}")
         if key in _CHOICES and value not in _CHOICES[key]:
             raise LabError(f"{written}; write {' or '.join(_CHOICES[key])}")
         least = 0 if key == "pool" and client.unlimited else 1
-        if key in {"pool", "processes", "threads", "chunks", executor.size} and value is not None and value < least:
+        if (
+            key in {"pool", "processes", "threads", "chunks", executor.size}
+            and value is not None
+            and value < least
+        ):
             raise LabError(f"{written}; write {least} or more")
 
 
 def check_capabilities(strategy: Strategy, workload: Workload) -> None:
-    """Raise FieldError, with a field of the workload, if the strategy's client cannot do the workload."""
+    """Raise FieldError, with a field of the workload, if the strategy's client cannot
+    do the workload.
+    """
     client = load(client_spec(strategy.client).import_path)
-    if workload.cold and (strategy.client not in CLIENTS or strategy.executor not in {"serial", "await"}):
-        message = "only a client that the lab lists, without an executor, starts cold, such as requests or aiohttp"
+    if workload.cold and (
+        strategy.client not in CLIENTS or strategy.executor not in {"serial", "await"}
+    ):
+        message = (
+            "only a client that the lab lists, without an executor, starts cold, such"
+            " as requests or aiohttp"
+        )
         raise FieldError(["cold"], f"strategy {strategy.name!r}: {message}")
     if hasattr(client, "refuses"):
         if refusal := client.refuses(workload):
             field_name, reason = refusal
-            raise FieldError([field_name], f"strategy {strategy.name!r}: {client.program} {reason}")
+            raise FieldError(
+                [field_name], f"strategy {strategy.name!r}: {client.program} {reason}"
+            )
         return
     formats = client_spec(strategy.client).formats
     if formats and workload.stream not in formats:
-        message = f"strategy {strategy.name!r} reads streams of {' or '.join(formats)} only; name one of them"
+        message = (
+            f"strategy {strategy.name!r} reads streams of {' or '.join(formats)} only;"
+            " name one of them"
+        )
         raise FieldError(["stream"], message, value=workload.stream or "")
-    streams, streams_uploads = hasattr(client, "stream"), getattr(client, "streams_uploads", True)
+    streams, streams_uploads = (
+        hasattr(client, "stream"),
+        getattr(client, "streams_uploads", True),
+    )
     drives_client = executor_spec(strategy.executor).drives_client
     for field_name, is_asked, is_able, lack in (
         ("read", workload.read == "chunks", streams, "reads no body in chunks"),
-        ("upload", workload.upload == "stream", streams_uploads, "streams no upload of known length"),
-        ("elapsed", workload.elapsed, hasattr(client, "timed"), "does not measure its requests itself"),
-        ("first_byte", workload.first_byte, streams, "does not read a body as it arrives"),
-        ("stream", workload.stream, streams or hasattr(client, "events"), "does not read a body as it arrives"),
+        (
+            "upload",
+            workload.upload == "stream",
+            streams_uploads,
+            "streams no upload of known length",
+        ),
+        (
+            "elapsed",
+            workload.elapsed,
+            hasattr(client, "timed"),
+            "does not measure its requests itself",
+        ),
+        (
+            "first_byte",
+            workload.first_byte,
+            streams,
+            "does not read a body as it arrives",
+        ),
+        (
+            "stream",
+            workload.stream,
+            streams or hasattr(client, "events"),
+            "does not read a body as it arrives",
+        ),
     ):
         if is_asked and (not is_able or drives_client):
-            advice = f"run {strategy.client} with another executor" if is_able else "requests-session can"
+            advice = (
+                f"run {strategy.client} with another executor"
+                if is_able
+                else "requests-session can"
+            )
             message = f"strategy {strategy.name!r} {lack}; {advice}"
             value = getattr(workload, field_name)
-            raise FieldError([field_name], message, value="" if value is True else value)
+            raise FieldError(
+                [field_name], message, value="" if value is True else value
+            )

@@ -10,9 +10,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
-Unit = Literal["seconds", "per-second", "bytes", "bytes-per-second", "count", "share"]  # the unit of a figure
+Unit = Literal[
+    "seconds", "per-second", "bytes", "bytes-per-second", "count", "share"
+]  # the unit of a figure
 
-_SIZES = {"B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+_SIZES = {
+    "B": 1.0,
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+}
 WRITTEN: dict[Unit, dict[str, float]] = {
     "seconds": {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0},
     "per-second": {"": 1.0, "/s": 1.0},
@@ -38,7 +48,10 @@ class _Estimate(Protocol):
 
 
 def wanted(unit: Unit, written: str) -> str:
-    """Return how to write a value of a unit, for an error message. `written`: the text without a unit."""
+    """Return how to write a value of a unit, for an error message.
+
+    `written`: the text without a unit.
+    """
     suffixes = [suffix for suffix in WRITTEN[unit] if suffix] or ["a bare number"]
     example = f", like '{written}ms'" if unit == "seconds" else ""
     return f"write it in {' or '.join(suffixes)}{example}"
@@ -48,12 +61,16 @@ def parse_bytes(text: str) -> int:
     """Parse ``512MiB``, ``64KB`` or a number of bytes. Raise ValueError."""
     found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text.strip())
     if found is None or (size := _SIZES.get(found[2] or "B")) is None:
-        raise ValueError(f"{text.strip()!r} is not a number of bytes; write 512MiB, 2GiB or 1000000B")
+        raise ValueError(
+            f"{text.strip()!r} is not a number of bytes; write 512MiB, 2GiB or 1000000B"
+        )
     return int(float(found[1]) * size)
 
 
 def digits(value: float, count: int = 3) -> str:
-    """Return the value with `count` significant digits, and never fewer than the whole number has: 1,234; 0.0123."""
+    """Return the value with `count` significant digits, and never fewer than the whole
+    number has: 1,234; 0.0123.
+    """
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     places = max(0, count - 1 - math.floor(math.log10(abs(_rounded(value, count)))))
@@ -76,7 +93,9 @@ def time_change(seconds: float) -> str:
 
 
 def rounds(least: int) -> str:
-    """Return how many rounds decide: `least` in most cases, and twice as many in almost all."""
+    """Return how many rounds decide: `least` in most cases, and twice as many in almost
+    all.
+    """
     return f"{least} to {2 * least} rounds"
 
 
@@ -106,27 +125,43 @@ def share(part: float) -> str:
 
 
 _BY_UNIT: dict[Unit, Callable[[float], str]] = {
-    "seconds": time, "per-second": rate, "bytes": memory, "bytes-per-second": lambda value: f"{memory(value)}/s",
-    "count": count, "share": share,
-}  # fmt: skip
+    "seconds": time,
+    "per-second": rate,
+    "bytes": memory,
+    "bytes-per-second": lambda value: f"{memory(value)}/s",
+    "count": count,
+    "share": share,
+}
 
 
 def of_unit(value: float | None, unit: Unit, *, at_least: bool = False) -> str:
-    """Return a figure's value in its unit. `at_least`: mark it as a lower bound, "≥ 300 ms"."""
-    return UNKNOWN if value is None else f"{'≥ ' if at_least else ''}{_BY_UNIT[unit](value)}"
+    """Return a figure's value in its unit.
+
+    `at_least`: mark it as a lower bound, "≥ 300 ms".
+    """
+    return (
+        UNKNOWN
+        if value is None
+        else f"{'≥ ' if at_least else ''}{_BY_UNIT[unit](value)}"
+    )
 
 
 def ratio(value: float | None, interval: Interval | None = None) -> str:
-    """Return a ratio with its confidence interval, if it has one: `1.50 (1.23 to 1.82)`.
+    """Return a ratio with its confidence interval, if it has one: `1.50 (1.23 to
+    1.82)`.
 
-    It has more than three digits if three would make the ends of the interval equal, or move one to or across 1.
+    It has more than three digits if three would make the ends of the interval equal, or
+    move one to or across 1.
     """
     if value is None:
         return UNKNOWN
     if interval is None:
         return digits(value)
     count = next((count for count in (3, 4, 5) if _keeps_meaning(interval, count)), 6)
-    return f"{digits(value, count)} ({digits(interval[0], count)} to {digits(interval[1], count)})"
+    return (
+        f"{digits(value, count)} ({digits(interval[0], count)} to"
+        f" {digits(interval[1], count)})"
+    )
 
 
 def ratio_of(estimate: _Estimate | None) -> str:
@@ -135,12 +170,17 @@ def ratio_of(estimate: _Estimate | None) -> str:
 
 
 def _in_unit(value: float, sizes: Mapping[str, float], of_zero: str) -> str:
-    unit = next((unit for unit, size in sizes.items() if abs(_rounded(value / size, 3)) >= 1), None)
+    unit = next(
+        (unit for unit, size in sizes.items() if abs(_rounded(value / size, 3)) >= 1),
+        None,
+    )
     return f"0 {of_zero}" if unit is None else f"{digits(value / sizes[unit])} {unit}"
 
 
 def _keeps_meaning(interval: Interval, count: int) -> bool:
-    """Return whether the ends, rounded to `count` digits, stay different and on their sides of 1."""
+    """Return whether the ends, rounded to `count` digits, stay different and on their
+    sides of 1.
+    """
     if math.isclose(*interval, rel_tol=1e-9):  # they differ only by rounding errors
         return True
     rounded = [_rounded(end, count) for end in interval]

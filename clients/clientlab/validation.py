@@ -12,7 +12,10 @@ from clientlab.text import suggest_nearest
 
 _Valid = TypeVar("_Valid")
 
-_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # pydantic's errors for an unknown key
+_UNKNOWN = (
+    "extra_forbidden",
+    "unexpected_keyword_argument",
+)  # pydantic's errors for an unknown key
 _LONGEST = 60  # characters of a key or value in a message
 
 
@@ -27,27 +30,43 @@ class MeasuredPart(DocumentPart):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a changed copy, validated, unlike pydantic's own copies. Raise ValidationError."""
+    def model_copy(
+        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
+    ) -> Self:
+        """Return a changed copy, validated, unlike pydantic's own copies.
+
+        Raise ValidationError.
+        """
         copy = super().model_copy(deep=deep)
         return type(self).model_validate({**dict(copy), **update}) if update else copy
 
 
-def validate(validator: Callable[[Any], _Valid], document: Any, known: Collection[str] = ()) -> _Valid:
-    """Return what `validator` makes of a document. Raise FieldError for its first problem."""
+def validate(
+    validator: Callable[[Any], _Valid], document: Any, known: Collection[str] = ()
+) -> _Valid:
+    """Return what `validator` makes of a document.
+
+    Raise FieldError for its first problem.
+    """
     try:
         return validator(document)
     except ValidationError as error:
         raise first_problem(error, document, known) from error
 
 
-def first_problem(error: ValidationError, document: Any = None, known: Collection[str] = ()) -> FieldError:
-    """Return a failed validation as ``workloads.main.requests: Input should be a valid integer, got 'many'``.
+def first_problem(
+    error: ValidationError, document: Any = None, known: Collection[str] = ()
+) -> FieldError:
+    """Return a failed validation as ``workloads.main.requests: Input should be a valid
+    integer, got 'many'``.
 
-    Unknown keys are reported before missing ones, because they may be misspelt. `document`: what was validated; the key
-    then leaves out the members of unions. `known`: all keys, for a hint.
+    Unknown keys are reported before missing ones, because they may be misspelt.
+    `document`: what was validated; the key then leaves out the members of unions.
+    `known`: all keys, for a hint.
     """
-    first = min(error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN)
+    first = min(
+        error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN
+    )
     kind, key = first["type"], list[str | int]()
     for part in first["loc"]:
         if document is None or kind == "missing":
@@ -56,15 +75,24 @@ def first_problem(error: ValidationError, document: Any = None, known: Collectio
             key.append(part)
             document = document[part]
     if kind in _UNKNOWN:
-        hint = "; it belongs to another table" if key[-1] in known else suggest_nearest(str(key[-1]), known)
+        hint = (
+            "; it belongs to another table"
+            if key[-1] in known
+            else suggest_nearest(str(key[-1]), known)
+        )
         message = f"unknown key{hint}"
     elif kind in {"missing", "value_error"}:
         message = first["msg"].removeprefix("Value error, ")
     else:
         message = f"{first['msg']}, got {shorten(repr(first['input']))}"
-    return FieldError([shorten(part) if isinstance(part, str) else part for part in key], message)
+    return FieldError(
+        [shorten(part) if isinstance(part, str) else part for part in key], message
+    )
 
 
 def shorten(text: str) -> str:
-    """Return the beginning of a text on one line. A document can contain names of megabytes with line feeds."""
+    """Return the beginning of a text on one line.
+
+    A document can contain names of megabytes with line feeds.
+    """
     return " ".join(text.split())[:_LONGEST]

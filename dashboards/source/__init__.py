@@ -1,1 +1,4 @@
-"""The dashboards as code. `python -m dashboards.source` writes the JSON files that Grafana loads."""
+"""The dashboards as code.
+
+`python -m dashboards.source` writes the JSON files that Grafana loads.
+"""

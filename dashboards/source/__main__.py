@@ -14,8 +14,13 @@ FOLDER = Path(__file__).parents[1] / "grafana" / "dashboards"
 def make_files() -> dict[Path, str]:
     """Return the path and the text of each file."""
     files = {}
-    for name, made in (("live", live.make_dashboard()), ("comparison", comparison.make_dashboard())):
-        text = json.dumps(made.build(), cls=JSONEncoder, indent=1, sort_keys=True, ensure_ascii=False)
+    for name, made in (
+        ("live", live.make_dashboard()),
+        ("comparison", comparison.make_dashboard()),
+    ):
+        text = json.dumps(
+            made.build(), cls=JSONEncoder, indent=1, sort_keys=True, ensure_ascii=False
+        )
         files[FOLDER / f"{name}.json"] = f"{text}\n"
     return files
 

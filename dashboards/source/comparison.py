@@ -1,11 +1,22 @@
-"""The comparison dashboard: which arms changed between runs, by how much, and whether that is sure."""
+"""The comparison dashboard: which arms changed between runs, by how much, and whether
+that is sure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dashboards.source import panels
-from dashboards.source.panels import COLOURED, TALL, coloured, grid, looks_like, matrix, query, variable
+from dashboards.source.panels import (
+    COLOURED,
+    TALL,
+    coloured,
+    grid,
+    looks_like,
+    matrix,
+    query,
+    variable,
+)
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import table as tables
 
@@ -15,8 +26,13 @@ _PAIR = 'run="$run", baseline="$baseline"'
 
 
 def make_dashboard() -> board.Dashboard:
-    """Return the dashboard. The reader chooses a run and an earlier one as its baseline."""
-    made = panels.start_dashboard("comparison", "Is this run better than another?", "10s", "now-1h")
+    """Return the dashboard.
+
+    The reader chooses a run and an earlier one as its baseline.
+    """
+    made = panels.start_dashboard(
+        "comparison", "Is this run better than another?", "10s", "now-1h"
+    )
     live = "/d/clientlab-live?var-choice=${run}"
     made = made.link(panels.link("Show this run", live))
     for choice in _choices():
@@ -27,7 +43,9 @@ def make_dashboard() -> board.Dashboard:
 
 
 def _choices() -> Iterator[board.QueryVariable]:
-    yield variable("experiment", "Experiment", "label_values(clientlab_run_info, experiment)")
+    yield variable(
+        "experiment", "Experiment", "label_values(clientlab_run_info, experiment)"
+    )
     begun = "clientlab_run_created_timestamp_seconds"
     of_run = '/[{ ,]run="([^"]+)"/'
     runs = f'query_result(sort_desc({begun}{{experiment="$experiment"}}))'
@@ -43,15 +61,17 @@ def _choices() -> Iterator[board.QueryVariable]:
 def _changes(table: tables.Panel) -> tables.Panel:
     """Colour the cells of a table of changes."""
     colours = looks_like(mappings=coloured(_CHANGES), **COLOURED)
-    return table.override_by_regexp("/.*/", colours).override_by_name("arm", looks_like(**COLOURED, custom_width=260))
+    return table.override_by_regexp("/.*/", colours).override_by_name(
+        "arm", looks_like(**COLOURED, custom_width=260)
+    )
 
 
 def _arms() -> tables.Panel:
     table = matrix(
         "Which arms changed?",
-        "As clientlab compare says: how many times as much a typical round of this run has as one "
-        "of the baseline. All intervals together hold the truth in 95 of 100 comparisons. ✗: "
-        "worse. ✓: better. ?: the rounds cannot tell.",
+        "As clientlab compare says: how many times as much a typical round of this run"
+        " has as one of the baseline. All intervals together hold the truth in 95 of"
+        " 100 comparisons. ✗: worse. ✓: better. ?: the rounds cannot tell.",
         ("arm", "figure", "text"),
         query(f"clientlab_run_change{{{_PAIR}}}", now=True),
     )
@@ -78,7 +98,9 @@ def _history() -> tables.Panel:
         ("arm", "when", "text"),
         query(f'{later}, figure="$figure"}}', now=True),
     )
-    return _changes(table).height(TALL + 4).no_value("no run since the baseline is alike")
+    return (
+        _changes(table).height(TALL + 4).no_value("no run since the baseline is alike")
+    )
 
 
 def _claims() -> tables.Panel:
@@ -88,7 +110,8 @@ def _claims() -> tables.Panel:
     ]
     table = grid(
         "Do the article's claims hold in this run?",
-        "Ratio: the second arm's figure divided by the first's. Inconclusive: its interval allows both answers.",
+        "Ratio: the second arm's figure divided by the first's. Inconclusive: its"
+        " interval allows both answers.",
         shown,
         query('clientlab_run_claim{run="$run"}', now=True),
     )

@@ -1,4 +1,6 @@
-"""The live dashboard: what runs now, who is ahead, what is wrong, and whether the server is the limit."""
+"""The live dashboard: what runs now, who is ahead, what is wrong, and whether the
+server is the limit.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,15 @@ STATUS = {"running": "blue", "done": "green", "interrupted|incomplete": "red"}
 
 
 def make_dashboard() -> board.Dashboard:
-    """Return the home dashboard. It follows the newest run unless the reader chooses one."""
+    """Return the home dashboard.
+
+    It follows the newest run unless the reader chooses one.
+    """
     made = panels.start_dashboard(
-        "live", "Which arm is ahead now, is anything wrong, and what is the limit?", "2s", "now-5m"
+        "live",
+        "Which arm is ahead now, is anything wrong, and what is the limit?",
+        "2s",
+        "now-5m",
     )
     compared = "/d/clientlab-comparison?var-experiment=${experiment}&var-run=${run}"
     made = made.link(panels.link("Compare this run", compared))
@@ -93,7 +101,13 @@ def _state() -> Iterator[Panel]:
         *(("run", "run"), ("experiment 1", "experiment"), ("status", "status")),
         *(("Value #B", "trials done"), ("Value #C", "failed"), ("Value #D", "left")),
     ]
-    table = grid("Which run is this?", "The newest run, or your choice.", shown, *queries, by="run")
+    table = grid(
+        "Which run is this?",
+        "The newest run, or your choice.",
+        shown,
+        *queries,
+        by="run",
+    )
     yield (
         table.span(18)
         .height(LOW)
@@ -101,8 +115,15 @@ def _state() -> Iterator[Panel]:
         .override_by_name("failed", looks_like(thresholds=_RED_FROM_1, **COLOURED))
         .no_value("no run has begun")
     )
-    running = f"max by (legend) (max_over_time(clientlab_trial_running{{{RUN}}}[3s])) == 1"
-    now = panels.styled(stat.Panel(), "What is measured now?", "The arm of the present trial.", query(running))
+    running = (
+        f"max by (legend) (max_over_time(clientlab_trial_running{{{RUN}}}[3s])) == 1"
+    )
+    now = panels.styled(
+        stat.Panel(),
+        "What is measured now?",
+        "The arm of the present trial.",
+        query(running),
+    )
     yield (
         now.span(6)
         .height(LOW)
@@ -128,39 +149,58 @@ def _standings() -> tables.Panel:
     shown = [
         *(("place", "#"), ("legend", "arm"), ("group", "workload, server, route")),
         *(("concurrency", "c"), ("Value", "speed"), ("speed", "figure")),
-        *(("ratio", "x fastest (95 %)"), ("p50", "p50"), ("p99", "p99"), ("cpu", "CPU/request")),
+        *(
+            ("ratio", "x fastest (95 %)"),
+            ("p50", "p50"),
+            ("p99", "p99"),
+            ("cpu", "CPU/request"),
+        ),
         *(("errors", "errors"), ("bottleneck", "bottleneck")),
     ]
     table = grid(
         "Who is ahead?",
-        "As in the report of the run so far: arms of one group with the same c are ranked with "
-        "each other. The bar is the speed beside that of the fastest of them. Errors are a share "
-        "of the requests; ≥ marks a lower bound, because requests failed. The bottleneck limits "
-        "the arm.",
+        "As in the report of the run so far: arms of one group with the same c are"
+        " ranked with each other. The bar is the speed beside that of the fastest of"
+        " them. Errors are a share of the requests; ≥ marks a lower bound, because"
+        " requests failed. The bottleneck limits the arm.",
         shown,
         query(f"clientlab_run_standing{{{RUN}}}", now=True),
         hidden=["#"],
     )
     gauge = {"type": "gauge", "mode": "basic", "valueDisplayMode": "hidden"}
-    bar = looks_like(custom_cellOptions=gauge, max=1, min=0, color={"mode": "fixed", "fixedColor": "#56B4E9"})
+    bar = looks_like(
+        custom_cellOptions=gauge,
+        max=1,
+        min=0,
+        color={"mode": "fixed", "fixedColor": "#56B4E9"},
+    )
     widths = {"arm": 300, "c": 55, "speed": 160, "figure": 140, "x fastest (95 %)": 170}
     for heading, width in widths.items():
         own = bar if heading == "speed" else []
         table = table.override_by_name(heading, [*own, *looks_like(custom_width=width)])
-    return table.override_by_name("errors", _as_text({".+": "red"})).height(TALL + 6).no_value("no trial has ended yet")
+    return (
+        table.override_by_name("errors", _as_text({".+": "red"}))
+        .height(TALL + 6)
+        .no_value("no trial has ended yet")
+    )
 
 
 def _problems() -> tables.Panel:
     shown = [("kind", "kind"), ("text", "what"), ("Value", "times")]
     table = grid(
         "Is anything wrong?",
-        "Failed trials with their reason, and each reason to doubt a figure with advice.",
+        "Failed trials with their reason, and each reason to doubt a figure with"
+        " advice.",
         shown,
         query(f"clientlab_run_problem{{{RUN}}}", now=True),
     )
     return (
-        table.override_by_name("kind", [*_as_text({"failed": "red"}), *looks_like(custom_width=220)])
-        .override_by_name("what", looks_like(custom_cellOptions={"type": "auto", "wrapText": True}))
+        table.override_by_name(
+            "kind", [*_as_text({"failed": "red"}), *looks_like(custom_width=220)]
+        )
+        .override_by_name(
+            "what", looks_like(custom_cellOptions={"type": "auto", "wrapText": True})
+        )
         .override_by_name("times", looks_like(custom_width=70))
         .height(TALL - 2)
         .no_value("nothing so far")
@@ -177,11 +217,14 @@ def _over_time() -> Iterator[Panel]:
     )
     failed, every = _rate("requests_total", ', outcome!="ok"'), _rate("requests_total")
     yield arm_lines(
-        "Which share of the requests fails?", "Of those that end.", "percentunit", f"{failed} / {every}"
+        "Which share of the requests fails?",
+        "Of those that end.",
+        "percentunit",
+        f"{failed} / {every}",
     ).max(1)
     text = (
-        "Over the last ten seconds, by histogram_quantile; the report has exact quantiles. There "
-        "is no line if the quantile falls on failed requests."
+        "Over the last ten seconds, by histogram_quantile; the report has exact"
+        " quantiles. There is no line if the quantile falls on failed requests."
     )
     for name, share in (("median", 0.5), ("p99", 0.99)):
         title = f"How long does a request take ({name})?"
@@ -198,18 +241,22 @@ def _servers() -> Iterator[Panel]:
     of_client = _per_measured_second("cpu_seconds_total")
     yield lines(
         "Which part is busy?",
-        "CPU time per second: of each worker of the upstream, of the proxy, and of the client "
-        "while it is measured. Near 100 %, a part of one core is the limit.",
+        "CPU time per second: of each worker of the upstream, of the proxy, and of the"
+        " client while it is measured. Near 100 %, a part of one core is the limit.",
         "percentunit",
         query(f"{cpu} / {workers}", "{{upstream}} upstream"),
         query(of_proxy, "proxy", "B"),
         query(f"max({of_client})", "client", "C"),
     )
-    held, asked = rate("mockupstream_hold_seconds_sum"), rate("mockupstream_asked_delay_seconds_total")
+    held, asked = (
+        rate("mockupstream_hold_seconds_sum"),
+        rate("mockupstream_asked_delay_seconds_total"),
+    )
     count = f"({rate('mockupstream_hold_seconds_count')} > 0)"
     yield lines(
         "Does the upstream hold requests for the requested delay?",
-        "Mean time held, and mean requested delay. The difference is the upstream's own time.",
+        "Mean time held, and mean requested delay. The difference is the upstream's own"
+        " time.",
         "s",
         query(f"{held} / {count}", "{{upstream}}: held"),
         query(f"{asked} / {count}", "{{upstream}}: requested", "B"),
@@ -218,7 +265,10 @@ def _servers() -> Iterator[Panel]:
         "Which answers does it give?",
         "Responses a second by status code.",
         "reqps",
-        query(rate("mockupstream_requests_total", "upstream, status"), "{{upstream}}: {{status}}"),
+        query(
+            rate("mockupstream_requests_total", "upstream, status"),
+            "{{upstream}}: {{status}}",
+        ),
     )
     yield lines(
         "How many connections does it accept a second?",
@@ -234,7 +284,8 @@ def _open_load() -> Iterator[Panel]:
     grey = looks_like(color={"mode": "fixed", "fixedColor": "#8e8e8e"})
     yield lines(
         "Are requests sent at the planned rate?",
-        "Per measured second. Planned: those that were due. An arm: those that have ended.",
+        "Per measured second. Planned: those that were due. An arm: those that have"
+        " ended.",
         "reqps",
         query(f"{sent} and on (legend) {planned}"),
         query(f"max({planned}) > 0", "planned", "B"),
@@ -243,7 +294,10 @@ def _open_load() -> Iterator[Panel]:
     text = "From the planned to the real start, over the last ten seconds."
     yield arm_lines("How late do requests start (p99)?", text, "s", late)
     waiting = f"sum by (legend) (clientlab_backlog_requests{{{RUN}}})"
-    text = "Requests that are due and have not ended, beyond those that may be in flight (c)."
+    text = (
+        "Requests that are due and have not ended, beyond those that may be in flight"
+        " (c)."
+    )
     yield arm_lines("How many requests wait to be sent?", text, "short", waiting)
 
 
@@ -284,7 +338,9 @@ def _runs() -> tables.Panel:
         shown,
         query("clientlab_run_info", ref="A", now=True),
         query("clientlab_run_created_timestamp_seconds * 1000", ref="B", now=True),
-        query("clientlab_run_ended_timestamp_seconds * 1000 + 15000", ref="C", now=True),
+        query(
+            "clientlab_run_ended_timestamp_seconds * 1000 + 15000", ref="C", now=True
+        ),
         query('clientlab_run_trials{state="failed"}', ref="D", now=True),
         by="run",
         hidden=["ended"],
@@ -296,6 +352,8 @@ def _runs() -> tables.Panel:
         table.override_by_name("run", looks_like(links=links, custom_width=320))
         .override_by_name("began", looks_like("dateTimeAsIso", custom_width=180))
         .override_by_name("status", _as_text(STATUS))
-        .override_by_name("failed trials", looks_like(thresholds=_RED_FROM_1, **COLOURED))
+        .override_by_name(
+            "failed trials", looks_like(thresholds=_RED_FROM_1, **COLOURED)
+        )
         .height(TALL)
     )

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.builders import (
+    common,
+    heatmap,
+    prometheus,
+    stat,
+    table,
+    timeseries,
+)
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as looks
@@ -24,10 +31,14 @@ RUN = 'run="$run"'
 COLOURED: dict[str, Any] = {"custom_cellOptions": {"type": "color-text"}}
 """Of a column whose texts have the colours of `coloured`."""
 _REFRESHES = ["1s", "2s", "5s", "10s", "30s", "1m", "5m"]
-_DASHES = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
+_DASHES = model.DynamicConfigValue(
+    id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]}
+)
 
 
-def start_dashboard(name: str, description: str, refresh: str, since: str) -> board.Dashboard:
+def start_dashboard(
+    name: str, description: str, refresh: str, since: str
+) -> board.Dashboard:
     """Return an empty dashboard. Its time range starts at `since`, such as now-15m."""
     return (
         board.Dashboard(f"clientlab: {name}")
@@ -49,8 +60,12 @@ def link(title: str, url: str) -> board.DashboardLink:
     return board.DashboardLink(title).type(model.DashboardLinkType.LINK).url(url)
 
 
-def query(expression: str, legend: str = "{{legend}}", ref: str = "A", *, now: bool = False) -> prometheus.Dataquery:
-    """Return a PromQL query over the time range or, with `now`, of its end as a table."""
+def query(
+    expression: str, legend: str = "{{legend}}", ref: str = "A", *, now: bool = False
+) -> prometheus.Dataquery:
+    """Return a PromQL query over the time range or, with `now`, of its end
+    as a table.
+    """
     made = prometheus.Dataquery().datasource(SOURCE).expr(expression)
     made = made.legend_format(legend).ref_id(ref)
     return made.instant().format(prom.PromQueryFormat.TABLE) if now else made.range()
@@ -72,7 +87,9 @@ def styled(
     return panel
 
 
-def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquery) -> timeseries.Panel:
+def lines(
+    title: str, description: str, unit: str, *queries: prometheus.Dataquery
+) -> timeseries.Panel:
     """Return a panel with one line per series, dashed if the route is proxied.
 
     Trials are short, so it shows points and does not bridge gaps.
@@ -99,18 +116,22 @@ def lines(title: str, description: str, unit: str, *queries: prometheus.Dataquer
     )
 
 
-def arm_lines(title: str, description: str, unit: str, expression: str) -> timeseries.Panel:
+def arm_lines(
+    title: str, description: str, unit: str, expression: str
+) -> timeseries.Panel:
     """Return a panel with a line for each arm of the run, from an expression by legend.
 
-    Grafana gives colours in the order of the series. So each panel has a series for every
-    arm, if only of NaN, and an arm has one colour on all panels.
+    Grafana gives colours in the order of the series. So each panel has a series for
+    every arm, if only of NaN, and an arm has one colour on all panels.
     """
     every = f"max by (legend) (clientlab_run_arm_info{{{RUN}}}) * NaN"
     return lines(title, description, unit, query(f"({expression}) or {every}"))
 
 
 def heat(title: str, description: str, buckets: str) -> heatmap.Panel:
-    """Return a heat map over time of a histogram of seconds, from a query of its buckets."""
+    """Return a heat map over time of a histogram of seconds, from a query of its
+    buckets.
+    """
     one = query(buckets, "{{le}}").format(prom.PromQueryFormat.HEATMAP)
     panel = styled(heatmap.Panel(), title, description, one)
     # In this scheme, rare values are visible on dark and on light pages.
@@ -151,7 +172,9 @@ def grid(
     return _plain(panel).transformations(steps)
 
 
-def matrix(title: str, description: str, shown: tuple[str, str, str], one: prometheus.Dataquery) -> table.Panel:
+def matrix(
+    title: str, description: str, shown: tuple[str, str, str], one: prometheus.Dataquery
+) -> table.Panel:
     """Return a table from a query. `shown`: labels of its rows, columns and cells."""
     row, column, cell = shown
     panel = styled(table.Panel(), title, description, one, span=WHOLE)
@@ -164,7 +187,11 @@ def matrix(title: str, description: str, shown: tuple[str, str, str], one: prome
 
 def _plain(panel: table.Panel) -> table.Panel:
     # Grafana's minimum of 150 pixels would push the last columns out of sight.
-    return panel.cell_height(looks.TableCellHeight.SM).min_width(60).filterable(filterable=False)
+    return (
+        panel.cell_height(looks.TableCellHeight.SM)
+        .min_width(60)
+        .filterable(filterable=False)
+    )
 
 
 def _step(name: str, **options: Any) -> model.DataTransformerConfig:
@@ -175,7 +202,9 @@ def _step(name: str, **options: Any) -> model.DataTransformerConfig:
 def coloured(colours: Mapping[str, str]) -> list[model.ValueMapping]:
     """Return value mappings that colour texts that match a pattern."""
     options = [
-        model.DashboardRegexMapOptions(pattern=pattern, result=model.ValueMappingResult(color=colour, index=place))
+        model.DashboardRegexMapOptions(
+            pattern=pattern, result=model.ValueMappingResult(color=colour, index=place)
+        )
         for place, (pattern, colour) in enumerate(colours.items())
     ]
     return [model.RegexMap(options=one) for one in options]
@@ -185,12 +214,15 @@ def looks_like(unit: str = "", **custom: Any) -> list[model.DynamicConfigValue]:
     """Return properties of a column: its unit, and others with ``_`` for ``.``."""
     values = [model.DynamicConfigValue(id_val="unit", value=unit)] if unit else []
     return values + [
-        model.DynamicConfigValue(id_val=name.replace("_", "."), value=value) for name, value in custom.items()
+        model.DynamicConfigValue(id_val=name.replace("_", "."), value=value)
+        for name, value in custom.items()
     ]
 
 
 def variable(name: str, label: str, query: str, regex: str = "") -> board.QueryVariable:
-    """Return a choice, in the order of the query. Without a label, readers do not see it.
+    """Return a choice, in the order of the query.
+
+    Without a label, readers do not see it.
 
     Grafana selects the first value until the reader selects another.
     """

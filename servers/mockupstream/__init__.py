@@ -1,1 +1,3 @@
-"""Mock upstreams: one contract, served by Flask and by aiohttp with little but the framework in between."""
+"""Mock upstreams: one contract, served by Flask and by aiohttp with little but the
+framework in between.
+"""

@@ -1,4 +1,6 @@
-"""Each framework's development server: `python -m mockupstream flask|aiohttp [--host] [--port] [--fd]`."""
+"""Each framework's development server: `python -m mockupstream flask|aiohttp [--host]
+[--port] [--fd]`.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,22 @@ from mockupstream.settings import or_exit, raise_open_files, read_settings
 
 
 def main(words: Sequence[str]) -> None:
-    """Serve until interrupted or terminated. Exit with 2 if the words or the environment are wrong.
+    """Serve until interrupted or terminated.
 
-    Flask runs as in `flask run`: werkzeug's server, with a thread per connection. aiohttp runs in its `run_app` on
-    asyncio's own event loop.
+    Exit with 2 if the words or the environment are wrong.
+
+    Flask runs as in `flask run`: werkzeug's server, with a thread per connection.
+    aiohttp runs in its `run_app` on asyncio's own event loop.
     """
     parser = argparse.ArgumentParser(prog="python -m mockupstream", description=__doc__)
     parser.add_argument("framework", choices=("flask", "aiohttp"))
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--fd", type=int, help="an inherited socket that is bound already, instead of host and port")
+    parser.add_argument(
+        "--fd",
+        type=int,
+        help="an inherited socket that is bound already, instead of host and port",
+    )
     asked = parser.parse_args(words)
     settings = or_exit(read_settings, os.environ)
     raise_open_files()
@@ -44,7 +52,9 @@ def main(words: Sequence[str]) -> None:
 
         application, _ = aiohttp_app.build(settings, *counting)
         listener = (
-            socket.create_server((asked.host, asked.port)) if asked.fd is None else socket.socket(fileno=asked.fd)
+            socket.create_server((asked.host, asked.port))
+            if asked.fd is None
+            else socket.socket(fileno=asked.fd)
         )
         web.run_app(application, sock=listener, auto_decompress=False)
 

@@ -1,7 +1,9 @@
-"""The contract on aiohttp: an application, the runner that serves it, and replies that are always the same.
+"""The contract on aiohttp: an application, the runner that serves it, and replies that
+are always the same.
 
-A bare aiohttp application took 33 µs of CPU time for a quick request, and 18 µs without its router and with a prepared
-response, so the lab's server limits its clients less. aiohttp still reads the requests and keeps the connections.
+A bare aiohttp application took 33 µs of CPU time for a quick request, and 18 µs without
+its router and with a prepared response, so the lab's server limits its clients less.
+aiohttp still reads the requests and keeps the connections.
 """
 
 from __future__ import annotations
@@ -19,7 +21,15 @@ from aiohttp.worker import GunicornUVLoopWebWorker
 from multidict import CIMultiDict
 
 from mockupstream.alarm import Alarm
-from mockupstream.contract import BODILESS, Call, Contract, Reply, Route, joined, routes_of
+from mockupstream.contract import (
+    BODILESS,
+    Call,
+    Contract,
+    Reply,
+    Route,
+    joined,
+    routes_of,
+)
 from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.settings import Settings
 
@@ -30,7 +40,9 @@ _FEWEST_SEEN = 256  # connections
 _MOST_REMEMBERED = 1024  # replies
 
 
-def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> tuple[web.Application, QuickReplies]:
+def build(
+    settings: Settings, ledger: Ledger, exposition: UpstreamCollector
+) -> tuple[web.Application, QuickReplies]:
     """Return the application, and the replies that it remembers."""
     app = web.Application()
     upstream = _AiohttpUpstream(Contract(settings), ledger)
@@ -39,33 +51,44 @@ def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> 
     app.router.add_get("/metrics", _metrics(exposition))
     routes, other = routes_of(settings)
     for route in routes:
-        app.router.add_route("*", route.template.replace("}", ":[^/]+}"), upstream.handler(route))
+        app.router.add_route(
+            "*", route.template.replace("}", ":[^/]+}"), upstream.handler(route)
+        )
     app.router.add_route("*", "/{path:.*}", upstream.handler(other))
     return app, upstream.quick
 
 
 class Runner(web.AppRunner):
-    """Runs an application, but answers a request itself if it remembers the reply. `options`: those of AppRunner."""
+    """Runs an application, but answers a request itself if it remembers the reply.
 
-    def __init__(self, app: web.Application, quick: QuickReplies, **options: Any) -> None:
+    `options`: those of AppRunner.
+    """
+
+    def __init__(
+        self, app: web.Application, quick: QuickReplies, **options: Any
+    ) -> None:
         super().__init__(app, **options)
         self._quick = quick
 
     async def setup(self) -> None:
         await super().setup()
         if self.server is not None:
-            self.server.request_handler = self._quick.before(self.server.request_handler)
+            self.server.request_handler = self._quick.before(
+                self.server.request_handler
+            )
 
 
 class UpstreamWorker(GunicornUVLoopWebWorker):
     """gunicorn's worker for aiohttp on uvloop, with the configured backlog.
 
-    asyncio listens on the socket once more, with a backlog of 128. In a larger burst, some connections would be lost
-    and established a second later.
+    asyncio listens on the socket once more, with a backlog of 128. In a larger burst,
+    some connections would be lost and established a second later.
     """
 
     def notify(self) -> None:
-        """Report each second to the master that the worker lives, and set the backlog."""
+        """Report each second to the master that the worker lives, and set
+        the backlog.
+        """
         super().notify()
         for listener in self.sockets:
             listener.listen(self.cfg.backlog)
@@ -96,29 +119,46 @@ class _AiohttpUpstream:
     async def _serve(self, route: Route, request: web.Request) -> web.StreamResponse:
         self._ledger.begin()
         try:
-            length, sha256 = await _read(request, digest=route.digest) if request.body_exists else _NO_BODY
+            length, sha256 = (
+                await _read(request, digest=route.digest)
+                if request.body_exists
+                else _NO_BODY
+            )
             read = time.monotonic()
             query = request.rel_url.raw_query_string
             call = Call(
-                request.method, query, request.match_info, length, sha256,
-                lambda: _headers(request), lambda: str(request.url),
-            )  # fmt: skip
+                request.method,
+                query,
+                request.match_info,
+                length,
+                sha256,
+                lambda: _headers(request),
+                lambda: str(request.url),
+            )
             reply = self._contract.reply(route, call)
             if reply.seconds:
                 await self._alarm.until(read + reply.seconds)
             sent = len(reply.body) if request.method != "HEAD" else 0
             held = time.monotonic() - read
             digest = digest_of(request.method, request.raw_path)
-            self._ledger.ready(route.number, reply.status, held, reply.seconds, length, sent, digest)
+            self._ledger.ready(
+                route.number, reply.status, held, reply.seconds, length, sent, digest
+            )
             if reply.pieces is not None:
                 return await self._stream(request, reply, read + reply.seconds)
-            if not (reply.seconds or request.body_exists) and self._contract.is_settled(route, query):
+            if not (reply.seconds or request.body_exists) and self._contract.is_settled(
+                route, query
+            ):
                 self.quick.remember(request, route, reply)
-            return web.Response(body=reply.body, status=reply.status, headers=reply.headers)
+            return web.Response(
+                body=reply.body, status=reply.status, headers=reply.headers
+            )
         finally:
             self._ledger.end()
 
-    async def _stream(self, request: web.Request, reply: Reply, due: float) -> web.StreamResponse:
+    async def _stream(
+        self, request: web.Request, reply: Reply, due: float
+    ) -> web.StreamResponse:
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
         response.content_length = reply.length
         await response.prepare(request)
@@ -136,7 +176,10 @@ class _AiohttpUpstream:
         return response
 
     def _count_connection(self, request: web.BaseRequest) -> None:
-        """Count a connection at its first request. Forget closed ones when there are many."""
+        """Count a connection at its first request.
+
+        Forget closed ones when there are many.
+        """
         protocol = request.protocol
         if protocol in self._seen:
             return
@@ -163,7 +206,8 @@ _NO_BODY = (0, hashlib.sha256().hexdigest())
 def _headers(request: web.Request) -> Mapping[str, str]:
     # aiohttp decodes headers as UTF-8, WSGI as Latin-1. The contract uses Latin-1.
     return joined(
-        (name, value.encode("utf-8", "surrogateescape").decode("latin-1")) for name, value in request.headers.items()
+        (name, value.encode("utf-8", "surrogateescape").decode("latin-1"))
+        for name, value in request.headers.items()
     )
 
 
@@ -173,13 +217,17 @@ async def _health(_request: web.Request) -> web.Response:
 
 def _metrics(exposition: UpstreamCollector) -> Handler:
     async def handle(_request: web.Request) -> web.Response:
-        return web.Response(body=exposition.text(), headers=CIMultiDict({"Content-Type": CONTENT_TYPE}))
+        return web.Response(
+            body=exposition.text(), headers=CIMultiDict({"Content-Type": CONTENT_TYPE})
+        )
 
     return handle
 
 
 class _Remembered(NamedTuple):
-    """A reply as bytes; the time goes between `head` and `rest`. `sent`: bytes of its body.
+    """A reply as bytes; the time goes between `head` and `rest`.
+
+    `sent`: bytes of its body.
 
     `digest`: that of the request (see `metrics.digest_of`).
     """
@@ -193,7 +241,11 @@ class _Remembered(NamedTuple):
 
 
 class QuickReplies:
-    """Remembers replies to GET requests without a body, and sends them without the router. Each worker has one."""
+    """Remembers replies to GET requests without a body, and sends them without the
+    router.
+
+    Each worker has one.
+    """
 
     def __init__(self, ledger: Ledger, saw: Callable[[web.BaseRequest], None]) -> None:
         """`saw` gets each request, because one may be the first of its connection."""
@@ -221,7 +273,9 @@ class QuickReplies:
         )
 
     def before(self, otherwise: QuickHandler) -> QuickHandler:
-        """Return a handler that sends remembered replies, and leaves all other requests to `otherwise`."""
+        """Return a handler that sends remembered replies, and leaves all other requests
+        to `otherwise`.
+        """
         find, ready, saw = self._remembered.get, self._ledger.ready, self._saw
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -237,8 +291,20 @@ class QuickReplies:
                 return await otherwise(request)
             began = time.monotonic()
             saw(request)
-            reply = b"%b%b%b" % (found.head, rfc822_formatted_time().encode(), found.rest)
-            ready(found.route, found.status, time.monotonic() - began, 0.0, 0, found.sent, found.digest)
+            reply = b"%b%b%b" % (
+                found.head,
+                rfc822_formatted_time().encode(),
+                found.rest,
+            )
+            ready(
+                found.route,
+                found.status,
+                time.monotonic() - began,
+                0.0,
+                0,
+                found.sent,
+                found.digest,
+            )
             transport.write(reply)
             return _WRITTEN
 
@@ -246,7 +312,9 @@ class QuickReplies:
 
 
 class _Written(web.StreamResponse):
-    """A response that was written already, so that aiohttp only has to keep the connection."""
+    """A response that was written already, so that aiohttp only has to keep the
+    connection.
+    """
 
     @property
     def keep_alive(self) -> bool:

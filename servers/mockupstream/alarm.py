@@ -1,8 +1,10 @@
-"""Timers for coroutines that never wake too early, and at most some tens of microseconds late.
+"""Timers for coroutines that never wake too early, and at most some tens of
+microseconds late.
 
-libuv, and with it uvloop, counts time in whole milliseconds: asyncio.sleep(0.050) ends between 0.9 ms early and 1 ms
-late. Linux has timerfd, a timer with nanoseconds that an event loop can watch like a socket. One is enough for all
-requests of a worker. Python has os.timerfd_create only since 3.13.
+libuv, and with it uvloop, counts time in whole milliseconds: asyncio.sleep(0.050) ends
+between 0.9 ms early and 1 ms late. Linux has timerfd, a timer with nanoseconds that an
+event loop can watch like a socket. One is enough for all requests of a worker. Python
+has os.timerfd_create only since 3.13.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ _TIMER_SPECIFICATION = struct.Struct("@4l").pack
 
 
 class LoopAlarm:
-    """Wakes coroutines with timers of the event loop, which are up to some milliseconds late."""
+    """Wakes coroutines with timers of the event loop, which are up to some milliseconds
+    late.
+    """
 
     async def until(self, moment: float) -> None:
         """Return when time.monotonic() has reached `moment`."""
@@ -37,16 +41,22 @@ class LoopAlarm:
 
 
 class KernelAlarm:
-    """Wakes coroutines with one timerfd of Linux, which is always set to the earliest moment they wait for."""
+    """Wakes coroutines with one timerfd of Linux, which is always set to the earliest
+    moment they wait for.
+    """
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._timer: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        self._timer: int = self._libc.timerfd_create(
+            _CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC
+        )
         if self._timer < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._timer, self._ring)
-        self._numbers = itertools.count()  # order equal moments, since futures cannot be compared
+        self._numbers = (
+            itertools.count()
+        )  # order equal moments, since futures cannot be compared
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     async def until(self, moment: float) -> None:
@@ -68,12 +78,15 @@ class KernelAlarm:
             future = heapq.heappop(sleepers)[2]
             if not future.done():  # done already if its request was cancelled
                 future.set_result(None)
-        # Setting the timer also makes it unreadable again, so that it need not be read. Zero switches it off.
+        # Setting the timer also makes it unreadable again, so that it need not be read.
+        # Zero switches it off.
         self._set(sleepers[0][0] if sleepers else 0.0)
 
     def _set(self, moment: float) -> None:
         # Rounded up: waking a nanosecond early would be useless.
-        specification = _TIMER_SPECIFICATION(0, 0, *divmod(math.ceil(moment * _SECOND), _SECOND))
+        specification = _TIMER_SPECIFICATION(
+            0, 0, *divmod(math.ceil(moment * _SECOND), _SECOND)
+        )
         self._libc.timerfd_settime(self._timer, _TFD_TIMER_ABSTIME, specification, None)
 
 

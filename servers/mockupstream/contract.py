@@ -1,6 +1,9 @@
-"""The contract of an upstream: its routes as pure functions. An application adds only its framework.
+"""The contract of an upstream: its routes as pure functions.
 
-An application reads a request into a `Call`, gets the `Reply` from `Contract.reply`, waits its seconds and sends it.
+An application adds only its framework.
+
+An application reads a request into a `Call`, gets the `Reply` from `Contract.reply`,
+waits its seconds and sends it.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from mockupstream.settings import Settings
 from mockupstream.streams import HEADER, Stream, read_stream
 
 API_PATHS = {
-    "openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses", "anthropic": "/v1/messages",
-}  # fmt: skip
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+}
 JSON = "application/json"
 OCTETS = "application/octet-stream"
 _ROOT = as_json({"message": "hello"})
@@ -29,9 +34,12 @@ BODILESS = frozenset({204, 205, 304})
 
 
 def joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return headers by lower-case name, sorted. Repeated ones are joined by a comma (RFC 9110, 5.3).
+    """Return headers by lower-case name, sorted.
 
-    Names with an underscore are left out, because WSGI does not distinguish them from hyphens and gunicorn drops them.
+    Repeated ones are joined by a comma (RFC 9110, 5.3).
+
+    Names with an underscore are left out, because WSGI does not distinguish them from
+    hyphens and gunicorn drops them.
     """
     values: dict[str, list[str]] = {}
     for name, value in headers:
@@ -41,7 +49,10 @@ def joined(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 class Call(NamedTuple):
-    """A request whose body was read. `sha256`: only for /echo; `arguments`: the path's values for the template."""
+    """A request whose body was read.
+
+    `sha256`: only for /echo; `arguments`: the path's values for the template.
+    """
 
     method: str
     query: str
@@ -53,7 +64,9 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The result of a route: a `body`, or its `pieces` and their `length`, if it is known in advance."""
+    """The result of a route: a `body`, or its `pieces` and their `length`, if it is
+    known in advance.
+    """
 
     content_type: str
     body: bytes
@@ -63,7 +76,10 @@ class Answer(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The response after `seconds`: `body` or `pieces`. Pieces without a `length` are sent chunked."""
+    """The response after `seconds`: `body` or `pieces`.
+
+    Pieces without a `length` are sent chunked.
+    """
 
     seconds: float
     status: int
@@ -74,7 +90,10 @@ class Reply(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A path template and its answer. `digest`: needs the body's SHA-256; `settled`: depends only on path and query."""
+    """A path template and its answer.
+
+    `digest`: needs the body's SHA-256; `settled`: depends only on path and query.
+    """
 
     template: str
     number: int
@@ -89,34 +108,61 @@ class Contract:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._reader = BehaviourReader(settings)
-        self._read_stream = lru_cache(maxsize=16)(lambda chosen: read_stream(dict(chosen), settings))
+        self._read_stream = lru_cache(maxsize=16)(
+            lambda chosen: read_stream(dict(chosen), settings)
+        )
 
     def reply(self, route: Route, call: Call) -> Reply:
-        """Return the response and its delay in seconds. A refused request also gets a response."""
+        """Return the response and its delay in seconds.
+
+        A refused request also gets a response.
+        """
         wait = None
         try:
             behaviour = self._reader.read(call.query)
             if "seconds" in call.arguments:
-                wait = self._reader.draw(read_delay(call.arguments["seconds"]), behaviour.seed)
+                wait = self._reader.draw(
+                    read_delay(call.arguments["seconds"]), behaviour.seed
+                )
             else:
                 wait = self._reader.wait(behaviour)
-            self._settings.most_body.check(call.length, f"a request body of {call.length} bytes")
+            self._settings.most_body.check(
+                call.length, f"a request body of {call.length} bytes"
+            )
             answer = route.answer(self, call, behaviour)
         except RefusedError as refused:
             timing = () if wait is None else (("Server-Timing", wait.header),)
             headers = (("Content-Type", JSON), *timing)
-            return Reply(wait.seconds if wait else 0.0, refused.status, headers, refused.body(), None, None)
+            return Reply(
+                wait.seconds if wait else 0.0,
+                refused.status,
+                headers,
+                refused.body(),
+                None,
+                None,
+            )
         # The path overrides the query.
-        status = answer.status if behaviour.status is None or "code" in call.arguments else behaviour.status
-        headers = (("Content-Type", answer.content_type), ("Server-Timing", wait.header))
+        status = (
+            answer.status
+            if behaviour.status is None or "code" in call.arguments
+            else behaviour.status
+        )
+        headers = (
+            ("Content-Type", answer.content_type),
+            ("Server-Timing", wait.header),
+        )
         if status in BODILESS:
             return Reply(wait.seconds, status, headers[1:], b"", None, None)
         if answer.pieces is not None and call.method == "HEAD":
             return Reply(wait.seconds, status, headers, b"", (), answer.length)
-        return Reply(wait.seconds, status, headers, answer.body, answer.pieces, answer.length)
+        return Reply(
+            wait.seconds, status, headers, answer.body, answer.pieces, answer.length
+        )
 
     def is_settled(self, route: Route, query: str) -> bool:
-        """Return whether requests without a body for the same path of the route and this query get the same reply."""
+        """Return whether requests without a body for the same path of the route and
+        this query get the same reply.
+        """
         try:
             return route.settled and self._reader.read(query).wait is not None
         except RefusedError:
@@ -127,7 +173,9 @@ class Contract:
         return Answer(JSON, _ROOT)
 
     def delay(self, call: Call, behaviour: Behaviour) -> Answer:
-        """`/delay/{seconds}`: the request as JSON, with httpbin's keys, after the delay of the path."""
+        """`/delay/{seconds}`: the request as JSON, with httpbin's keys, after the delay
+        of the path.
+        """
         document = {
             "args": dict(behaviour.parameters),
             "delay": call.arguments["seconds"],
@@ -139,7 +187,9 @@ class Contract:
 
     def todo(self, call: Call, _behaviour: Behaviour) -> Answer:
         """`/todos/{id}`: a small JSON document."""
-        return Answer(JSON, payloads.todo(whole_number(call.arguments["id"], "the todo's id", 0)))
+        return Answer(
+            JSON, payloads.todo(whole_number(call.arguments["id"], "the todo's id", 0))
+        )
 
     def echo(self, call: Call, _behaviour: Behaviour) -> Answer:
         """`/echo`: the request as received, its body as length and SHA-256."""
@@ -151,7 +201,9 @@ class Contract:
         return Answer(JSON, as_json(document))
 
     def upload(self, call: Call, _behaviour: Behaviour) -> Answer:
-        """`/upload`: the number of body bytes received, at a cost that does not grow with the body."""
+        """`/upload`: the number of body bytes received, at a cost that does not grow
+        with the body.
+        """
         return Answer(JSON, as_json({"length": call.length}))
 
     def bytes(self, call: Call, behaviour: Behaviour) -> Answer:
@@ -159,25 +211,38 @@ class Contract:
         size = self._size(call.arguments["n"], "n")
         if size <= payloads.BLOCK:
             return Answer(OCTETS, payloads.seeded(size, behaviour.seed))
-        return Answer(OCTETS, b"", pieces=payloads.chunks(size, payloads.BLOCK, behaviour.seed), length=size)
+        return Answer(
+            OCTETS,
+            b"",
+            pieces=payloads.chunks(size, payloads.BLOCK, behaviour.seed),
+            length=size,
+        )
 
     def stream(self, call: Call, behaviour: Behaviour) -> Answer:
         """`/stream/{n}?chunk=`: n seeded bytes, chunked."""
         size = self._size(call.arguments["n"], "n")
-        chunk = whole_number(behaviour.parameters.get("chunk", str(_DEFAULT_CHUNK)), "chunk", 1)
+        chunk = whole_number(
+            behaviour.parameters.get("chunk", str(_DEFAULT_CHUNK)), "chunk", 1
+        )
         if chunk > payloads.BLOCK:
-            raise RefusedError(400, f"chunk must be from 1 to {payloads.BLOCK}, not {chunk}")
+            raise RefusedError(
+                400, f"chunk must be from 1 to {payloads.BLOCK}, not {chunk}"
+            )
         return Answer(OCTETS, b"", pieces=payloads.chunks(size, chunk, behaviour.seed))
 
     def drip(self, _call: Call, behaviour: Behaviour) -> Answer:
-        """`/drip?duration=&numbytes=&code=`: bytes spread over a duration, after the `delay`."""
+        """`/drip?duration=&numbytes=&code=`: bytes spread over a duration, after the
+        `delay`.
+        """
         parameters = behaviour.parameters
         size = self._size(parameters.get("numbytes", "10"), "numbytes", least=1)
         duration = read_delay(parameters.get("duration", "2"))
         self._settings.most_delay.check(duration.stated, f"a duration of {duration}")
         status = read_status(parameters.get("code", "200"))
         seconds = self._reader.draw(duration, behaviour.seed).seconds
-        return Answer(OCTETS, b"", status=status, pieces=payloads.drip(size, seconds), length=size)
+        return Answer(
+            OCTETS, b"", status=status, pieces=payloads.drip(size, seconds), length=size
+        )
 
     def status(self, call: Call, _behaviour: Behaviour) -> Answer:
         """`/status/{code}`: the status, without a body."""
@@ -185,20 +250,32 @@ class Contract:
 
     def planet(self, call: Call, behaviour: Behaviour) -> Answer:
         """`/planets/{name}?lon=&lat=&elevation=&when=`: the position of a planet."""
-        return Answer(JSON, payloads.planet_position(call.arguments["name"], behaviour.parameters))
+        return Answer(
+            JSON, payloads.planet_position(call.arguments["name"], behaviour.parameters)
+        )
 
     def events(self, call: Call, behaviour: Behaviour, name: str = "") -> Answer:
-        """`/stream` and the paths of APIs, whose format is `name`: events, one after the other (see `streams`)."""
+        """`/stream` and the paths of APIs, whose format is `name`: events, one after
+        the other (see `streams`).
+        """
         given = parse_qsl(call.headers().get(HEADER, ""), keep_blank_values=True)
-        settings = {**behaviour.parameters, **dict(given), **({"format": name} if name else {})}
+        settings = {
+            **behaviour.parameters,
+            **dict(given),
+            **({"format": name} if name else {}),
+        }
         seed = settings.pop("seed", None)
         stream: Stream = self._read_stream(frozenset(settings.items()))
         pieces = stream.pieces(None if seed is None else whole_number(seed, "seed", 0))
-        return Answer(stream.format.content_type, b"", pieces=pieces, length=stream.length)
+        return Answer(
+            stream.format.content_type, b"", pieces=pieces, length=stream.length
+        )
 
     def unknown(self, _call: Call, _behaviour: Behaviour) -> Answer:
         """Refuse any other path."""
-        raise RefusedError(404, "no such path", paths=[route.template for route in ROUTES])
+        raise RefusedError(
+            404, "no such path", paths=[route.template for route in ROUTES]
+        )
 
     def _size(self, text: str, what: str, least: int = 0) -> int:
         size = whole_number(text, what, least)
@@ -228,5 +305,7 @@ EVERY_ROUTE = (*ROUTES, UNKNOWN)
 
 
 def routes_of(settings: Settings) -> tuple[tuple[Route, ...], Route]:
-    """Return the routes that an application serves, and the route of every other path."""
+    """Return the routes that an application serves, and the route of every
+    other path.
+    """
     return (ROUTES[:1], ROUTES[0]) if settings.any_path else (ROUTES, UNKNOWN)

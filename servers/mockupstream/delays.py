@@ -1,7 +1,8 @@
 """Delays: a text (`120ms`, `lognormal:100ms,0.3`), and how to draw the seconds.
 
-In the grammar, TIME is a number of seconds (`0.12`, `1e-3`, `2s`), milliseconds (`120ms`), microseconds (`5us`) or
-minutes (`1m`). The lab has the same grammar; a test compares the two.
+In the grammar, TIME is a number of seconds (`0.12`, `1e-3`, `2s`), milliseconds
+(`120ms`), microseconds (`5us`) or minutes (`1m`). The lab has the same grammar; a test
+compares the two.
 
     TIME                        constant
     uniform:TIME,TIME           between a lowest and a highest
@@ -29,7 +30,11 @@ _STEEPEST = 10  # beyond it, a draw of lognormal could overflow a float
 
 @dataclass(frozen=True, slots=True)
 class ParsedDelay:
-    """A delay. `stated`: the largest number of seconds in the text, which draws of a distribution can exceed."""
+    """A delay.
+
+    `stated`: the largest number of seconds in the text, which draws of a distribution
+    can exceed.
+    """
 
     text: str
     stated: float
@@ -52,20 +57,36 @@ def parse(text: str) -> ParsedDelay:
         case "uniform", [low, high]:
             first, last = seconds(low), seconds(high)
             if first > last:
-                raise ValueError(f"uniform goes from the lowest to the highest, not from {low} to {high}")
+                raise ValueError(
+                    f"uniform goes from the lowest to the highest, not from {low} to"
+                    f" {high}"
+                )
             return ParsedDelay(text, last, lambda source: source.uniform(first, last))
         case "normal", [mean, deviation]:
             middle, spread = seconds(mean), seconds(deviation)
-            return ParsedDelay(text, middle, lambda source: _draw_normal(source, middle, spread))
+            return ParsedDelay(
+                text, middle, lambda source: _draw_normal(source, middle, spread)
+            )
         case "lognormal", [median, sigma]:
             if _NUMBER.fullmatch(sigma.strip()) is None or float(sigma) > _STEEPEST:
-                raise ValueError(f"the sigma of lognormal is a number from 0 to {_STEEPEST}, not {sigma!r}")
+                raise ValueError(
+                    f"the sigma of lognormal is a number from 0 to {_STEEPEST}, not"
+                    f" {sigma!r}"
+                )
             middle, steepness = _above_zero(median, "median"), float(sigma)
-            return ParsedDelay(text, middle, lambda source: source.lognormvariate(math.log(middle), steepness))
+            return ParsedDelay(
+                text,
+                middle,
+                lambda source: source.lognormvariate(math.log(middle), steepness),
+            )
         case "exponential", [mean]:
             middle = _above_zero(mean, "mean")
-            return ParsedDelay(text, middle, lambda source: source.expovariate(1 / middle))
-    kinds = "uniform:TIME,TIME, normal:TIME,TIME, lognormal:TIME,NUMBER or exponential:TIME"
+            return ParsedDelay(
+                text, middle, lambda source: source.expovariate(1 / middle)
+            )
+    kinds = (
+        "uniform:TIME,TIME, normal:TIME,TIME, lognormal:TIME,NUMBER or exponential:TIME"
+    )
     raise ValueError(f"{text!r} is not a delay: write a time, {kinds}")
 
 
@@ -74,11 +95,16 @@ def seconds(text: str) -> float:
     found = _TIME.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not a time like 120ms, 0.12 or 2s")
-    return float(found[1]) * 60 if found[2] == "m" else float(found[1]) / _PARTS_OF_A_SECOND[found[2]]
+    return (
+        float(found[1]) * 60
+        if found[2] == "m"
+        else float(found[1]) / _PARTS_OF_A_SECOND[found[2]]
+    )
 
 
 def _draw_normal(source: random.Random, mean: float, deviation: float) -> float:
-    # Draw again below 0, because clamping would pile up requests at exactly 0. It takes two draws at most on average.
+    # Draw again below 0, because clamping would pile up requests at exactly 0. It takes
+    # two draws at most on average.
     while (value := source.normalvariate(mean, deviation)) < 0:
         pass
     return value

@@ -23,14 +23,29 @@ _READ_SIZE = 1 << 16
 def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> Flask:
     """Return the application."""
     app = Flask("mockupstream", static_folder=None)
-    app.url_map.merge_slashes = False  # otherwise, a path with two slashes would be redirected
+    app.url_map.merge_slashes = (
+        False  # otherwise, a path with two slashes would be redirected
+    )
     upstream = _FlaskUpstream(Contract(settings), ledger)
-    app.add_url_rule("/healthz", "healthz", lambda: Response("ok\n", content_type="text/plain; charset=utf-8"))
-    app.add_url_rule("/metrics", "metrics", lambda: Response(exposition.text(), content_type=CONTENT_TYPE))
+    app.add_url_rule(
+        "/healthz",
+        "healthz",
+        lambda: Response("ok\n", content_type="text/plain; charset=utf-8"),
+    )
+    app.add_url_rule(
+        "/metrics",
+        "metrics",
+        lambda: Response(exposition.text(), content_type=CONTENT_TYPE),
+    )
     routes, other = routes_of(settings)
     for route in routes:
         # add_url_rule would restrict the methods, and every route takes any method.
-        app.url_map.add(Rule(route.template.replace("{", "<").replace("}", ">"), endpoint=route.template))
+        app.url_map.add(
+            Rule(
+                route.template.replace("{", "<").replace("}", ">"),
+                endpoint=route.template,
+            )
+        )
         app.view_functions[route.template] = upstream.view(route)
     otherwise = upstream.view(other)
     app.register_error_handler(NotFound, lambda _error: otherwise())
@@ -38,7 +53,10 @@ def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> 
 
 
 class _Response(Response):
-    """A response with only the contract's headers. Flask would add an HTML type to one without a type."""
+    """A response with only the contract's headers.
+
+    Flask would add an HTML type to one without a type.
+    """
 
     default_mimetype = None
 
@@ -72,8 +90,12 @@ class _FlaskUpstream:
         return handle
 
     def _count_connection(self) -> None:
-        """Count a connection, by its socket, at its first request that is not a scrape."""
-        connection = request.environ.get("gunicorn.socket") or request.environ["werkzeug.socket"]
+        """Count a connection, by its socket, at its first request that is
+        not a scrape.
+        """
+        connection = (
+            request.environ.get("gunicorn.socket") or request.environ["werkzeug.socket"]
+        )
         with self._lock:
             if connection in self._seen:
                 return
@@ -86,18 +108,35 @@ class _FlaskUpstream:
         length, sha256 = _read(request, digest=route.digest)
         read = time.monotonic()
         call = Call(
-            request.method, request.environ["QUERY_STRING"], arguments, length, sha256,
-            lambda: joined(request.headers.items()), lambda: request.url,
-        )  # fmt: skip
+            request.method,
+            request.environ["QUERY_STRING"],
+            arguments,
+            length,
+            sha256,
+            lambda: joined(request.headers.items()),
+            lambda: request.url,
+        )
         reply = self._contract.reply(route, call)
         _sleep_until(read + reply.seconds)
         sent = len(reply.body) if request.method != "HEAD" else 0
-        self._ledger.ready(route.number, reply.status, time.monotonic() - read, reply.seconds, length, sent, digest)
+        self._ledger.ready(
+            route.number,
+            reply.status,
+            time.monotonic() - read,
+            reply.seconds,
+            length,
+            sent,
+            digest,
+        )
         return reply, read + reply.seconds
 
 
 class _Body:
-    """The pieces of a reply. It is in flight until the server closes it, which WSGI promises even if sending fails."""
+    """The pieces of a reply.
+
+    It is in flight until the server closes it, which WSGI promises even if sending
+    fails.
+    """
 
     def __init__(self, reply: Reply, ledger: Ledger, due: float) -> None:
         self._pieces = iter(reply.pieces or ())

@@ -1,7 +1,9 @@
-"""gunicorn's configuration for both upstreams: `gunicorn -c python:mockupstream.gunicorn_config`.
+"""gunicorn's configuration for both upstreams: `gunicorn -c
+python:mockupstream.gunicorn_config`.
 
-The names below are gunicorn's settings, from environment variables (`MOCKUPSTREAM_WORKERS=8`), its hooks, and the
-functions that make an application in each worker. Behaviour and limits of requests are in mockupstream/settings.py.
+The names below are gunicorn's settings, from environment variables
+(`MOCKUPSTREAM_WORKERS=8`), its hooks, and the functions that make an application in
+each worker. Behaviour and limits of requests are in mockupstream/settings.py.
 """
 
 from __future__ import annotations
@@ -12,7 +14,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mockupstream.metrics import Book, Ledger, UpstreamCollector
-from mockupstream.settings import Value, between, one_of, or_exit, raise_open_files, read_settings, read_variable
+from mockupstream.settings import (
+    Value,
+    between,
+    one_of,
+    or_exit,
+    raise_open_files,
+    read_settings,
+    read_variable,
+)
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -20,31 +30,48 @@ if TYPE_CHECKING:
 
 
 def _read(name: str, default: str, convert: Callable[[str], Value]) -> Value:
-    return or_exit(lambda environment: read_variable(environment, name, default, convert), os.environ)
+    return or_exit(
+        lambda environment: read_variable(environment, name, default, convert),
+        os.environ,
+    )
 
 
 # All variables are read here, so that no worker starts if one is wrong.
 _SETTINGS = or_exit(read_settings, os.environ)
 _FRAMEWORK = _read("FRAMEWORK", "aiohttp", one_of("flask", "aiohttp"))
 _SILENT_SECONDS = 60
-"""The kernel holds back a connection without a byte for about this time (tcp(7), TCP_DEFER_ACCEPT)."""
+"""The kernel holds back a connection without a byte for about this time (tcp(7),
+TCP_DEFER_ACCEPT).
+"""
 raise_open_files()
 
 bind = _read("BIND", "127.0.0.1:8000", str)  # or fd://N for an inherited socket
 workers = _read("WORKERS", "4", between(1, 256))  # processes
 threads = _read("THREADS", "25", between(1, 4096))  # of each Flask process
-worker_class = _read("WORKER_CLASS", "gthread", one_of("gthread", "sync"))  # of Flask; sync closes each connection
-# The proxy keeps idle connections for 60 s. With a shorter time here, it would send requests on closing ones.
+worker_class = _read(
+    "WORKER_CLASS", "gthread", one_of("gthread", "sync")
+)  # of Flask; sync closes each connection
+# The proxy keeps idle connections for 60 s. With a shorter time here, it would send
+# requests on closing ones.
 keepalive = _read("KEEP_ALIVE", "75", between(1, 86_400))
-max_requests = _read("MAX_REQUESTS", "0", between(0, 1_000_000))  # then a worker is replaced; 0: never
-backlog = _read("BACKLOG", "2048", between(1, 65_535))  # connections that wait to be accepted
-graceful_timeout = _read("GRACEFUL_TIMEOUT", "3", between(1, 3600))  # seconds for requests in flight at the end
+max_requests = _read(
+    "MAX_REQUESTS", "0", between(0, 1_000_000)
+)  # then a worker is replaced; 0: never
+backlog = _read(
+    "BACKLOG", "2048", between(1, 65_535)
+)  # connections that wait to be accepted
+graceful_timeout = _read(
+    "GRACEFUL_TIMEOUT", "3", between(1, 3600)
+)  # seconds for requests in flight at the end
 
 if _FRAMEWORK == "flask":
     wsgi_app = "mockupstream.gunicorn_config:make_flask_application()"
-    # gunicorn's default worker, sync, has no keep-alive. With more than one thread, gunicorn quietly takes gthread.
+    # gunicorn's default worker, sync, has no keep-alive. With more than one thread,
+    # gunicorn quietly takes gthread.
     threads = threads if worker_class == "gthread" else 1
-    worker_connections = 16_384  # including idle ones; the default of 1,000 would close those above
+    worker_connections = (
+        16_384  # including idle ones; the default of 1,000 would close those above
+    )
 else:
     wsgi_app = "mockupstream.gunicorn_config:make_aiohttp_runner"
     worker_class = "mockupstream.aiohttp_app.UpstreamWorker"
@@ -55,7 +82,9 @@ control_socket_disable = True
 
 
 class _Place:
-    """The book of all workers, made by the master, and the number of this worker's page."""
+    """The book of all workers, made by the master, and the number of this worker's
+    page.
+    """
 
     book: Book
     number: int
@@ -67,7 +96,10 @@ def on_starting(_server: Any) -> None:
 
 
 def pre_fork(_server: Any, worker: Any) -> None:
-    """In the master: give a new worker a page. One that replaces another gets the page of that one."""
+    """In the master: give a new worker a page.
+
+    One that replaces another gets the page of that one.
+    """
     worker.page_number = _Place.book.reserve()
 
 
@@ -76,9 +108,15 @@ def post_fork(_server: Any, worker: Any) -> None:
     _Place.number = worker.page_number
     if _FRAMEWORK == "flask":
         for listener in worker.sockets:
-            if hasattr(socket, "TCP_DEFER_ACCEPT"):  # otherwise, a connection opened ahead of its use holds a thread
-                listener.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _SILENT_SECONDS)
-            listener.sock.listen(worker.cfg.backlog)  # gunicorn keeps the backlog of a socket that it inherits
+            if hasattr(
+                socket, "TCP_DEFER_ACCEPT"
+            ):  # otherwise, a connection opened ahead of its use holds a thread
+                listener.sock.setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, _SILENT_SECONDS
+                )
+            listener.sock.listen(
+                worker.cfg.backlog
+            )  # gunicorn keeps the backlog of a socket that it inherits
 
 
 def child_exit(_server: Any, worker: Any) -> None:
@@ -96,7 +134,8 @@ def make_flask_application() -> Flask:
 async def make_aiohttp_runner() -> web.AppRunner:
     """Return the aiohttp application of this worker, with a runner.
 
-    The worker's own runner would decompress request bodies, and count other bytes than Flask does.
+    The worker's own runner would decompress request bodies, and count other bytes than
+    Flask does.
     """
     from mockupstream import aiohttp_app  # noqa: PLC0415 - an image has only one of the two frameworks
 
@@ -105,10 +144,13 @@ async def make_aiohttp_runner() -> web.AppRunner:
         keepalive_timeout=keepalive,
         access_log=None,
         auto_decompress=False,
-        shutdown_timeout=graceful_timeout * 0.9,  # shortly before gunicorn would kill the worker
+        shutdown_timeout=graceful_timeout
+        * 0.9,  # shortly before gunicorn would kill the worker
     )
 
 
 def _open_ledger(slots: int | None) -> tuple[Ledger, UpstreamCollector]:
     book = _Place.book
-    return book.open(_Place.number), UpstreamCollector(book, _FRAMEWORK, "gunicorn", slots)
+    return book.open(_Place.number), UpstreamCollector(
+        book, _FRAMEWORK, "gunicorn", slots
+    )

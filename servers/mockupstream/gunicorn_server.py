@@ -1,7 +1,8 @@
-"""gunicorn that imports nothing from the current folder: `python -P -m mockupstream.gunicorn_server -c python:…`.
+"""gunicorn that imports nothing from the current folder: `python -P -m
+mockupstream.gunicorn_server -c python:…`.
 
-gunicorn's own command puts the current folder first on the path, even with `python -P`. In a clone of aiohttp, the
-upstream would serve with the clone's code.
+gunicorn's own command puts the current folder first on the path, even with `python -P`.
+In a clone of aiohttp, the upstream would serve with the clone's code.
 """
 
 from gunicorn.app.wsgiapp import WSGIApplication
@@ -11,7 +12,9 @@ class UpstreamServer(WSGIApplication):  # type: ignore[misc] # gunicorn has no t
     """gunicorn that imports what is installed."""
 
     def chdir(self) -> None:
-        """Do nothing: gunicorn would enter the configured folder, which is the current one, and import from it."""
+        """Do nothing: gunicorn would enter the configured folder, which is the current
+        one, and import from it.
+        """
 
 
 if __name__ == "__main__":

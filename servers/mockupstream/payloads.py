@@ -1,4 +1,6 @@
-"""Bodies: seeded bytes, todo documents, the pieces of a slow drip, and the positions of planets."""
+"""Bodies: seeded bytes, todo documents, the pieces of a slow drip, and the positions of
+planets.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,51 @@ from mockupstream.refusals import RefusedError, as_json
 
 BLOCK = 1 << 16
 _SHORTEST_PAUSE = 0.001  # pieces that follow faster would arrive together
-_WORDS = ("ad", "aut", "delectus", "dolor", "et", "fugiat", "illo", "ipsum", "nisi", "quis", "rerum", "ut", "vero")
+_WORDS = (
+    "ad",
+    "aut",
+    "delectus",
+    "dolor",
+    "et",
+    "fugiat",
+    "illo",
+    "ipsum",
+    "nisi",
+    "quis",
+    "rerum",
+    "ut",
+    "vero",
+)
 _PLANETS = {
     name.lower(): getattr(ephem, name)
-    for name in ("Mercury", "Venus", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune", "Pluto")
+    for name in (
+        "Mercury",
+        "Venus",
+        "Mars",
+        "Jupiter",
+        "Saturn",
+        "Uranus",
+        "Neptune",
+        "Pluto",
+    )
 }
-# ephem's models hold for some millennia around now. Its own dates are wrong far outside of this range.
+# ephem's models hold for some millennia around now. Its own dates are wrong far outside
+# of this range.
 _FIRST_YEAR, _LAST_YEAR = 1, 9998
 _GREENWICH = {"lon": -0.0005, "lat": 51.4769, "elevation": 0.0}
-_RANGES = {"lon": (-360.0, 360.0), "lat": (-90.0, 90.0), "elevation": (-11_000.0, 100_000.0)}
+_RANGES = {
+    "lon": (-360.0, 360.0),
+    "lat": (-90.0, 90.0),
+    "elevation": (-11_000.0, 100_000.0),
+}
 
 
 class Piece(NamedTuple):
     """A part of a body, sent `pause` seconds after the one before it.
 
-    `data` may be a function of the planned moment (monotonic seconds), which is called when the part is sent. `ends`:
-    the end of the body is sent in the same write, if the server can.
+    `data` may be a function of the planned moment (monotonic seconds), which is called
+    when the part is sent. `ends`: the end of the body is sent in the same write, if the
+    server can.
     """
 
     pause: float
@@ -43,12 +74,15 @@ class Piece(NamedTuple):
 
 
 def seeded(size: int, seed: int | None) -> bytes:
-    """Return `size` bytes (at most 64 KiB), which are always the first ones of the seed's block."""
+    """Return `size` bytes (at most 64 KiB), which are always the first ones of the
+    seed's block.
+    """
     return _block(seed or 0)[:size]
 
 
 def chunks(size: int, chunk: int, seed: int | None) -> Iterator[Piece]:
-    """Yield `size` bytes in pieces of `chunk` bytes (at most 64 KiB); the last one may be shorter.
+    """Yield `size` bytes in pieces of `chunk` bytes (at most 64 KiB); the last one may
+    be shorter.
 
     They repeat the same block, so that a large body needs little memory.
     """
@@ -58,7 +92,9 @@ def chunks(size: int, chunk: int, seed: int | None) -> Iterator[Piece]:
 
 
 def drip(size: int, duration: float) -> Iterator[Piece]:
-    """Yield `size` bytes `*` evenly over `duration` seconds as httpbin does, the first of them at once."""
+    """Yield `size` bytes `*` evenly over `duration` seconds as httpbin does, the first
+    of them at once.
+    """
     pieces = max(1, min(size, int(duration / _SHORTEST_PAUSE)))
     for number in range(pieces):
         start, end = size * number // pieces, size * (number + 1) // pieces
@@ -67,11 +103,22 @@ def drip(size: int, duration: float) -> Iterator[Piece]:
 
 @lru_cache(maxsize=4096)
 def todo(number: int) -> bytes:
-    """Return the JSON of todo `number`: userId (ten todos each), id, title and completed. It is always the same."""
+    """Return the JSON of todo `number`: userId (ten todos each), id, title and
+    completed.
+
+    It is always the same.
+    """
     source = random.Random(number)  # noqa: S311
     title = " ".join(source.choices(_WORDS, k=source.randint(3, 7)))
     completed = source.random() < 0.5
-    return as_json({"userId": (number - 1) // 10 + 1, "id": number, "title": title, "completed": completed})
+    return as_json(
+        {
+            "userId": (number - 1) // 10 + 1,
+            "id": number,
+            "title": title,
+            "completed": completed,
+        }
+    )
 
 
 @lru_cache(maxsize=16)
@@ -80,16 +127,25 @@ def _block(seed: int) -> bytes:
 
 
 def planet_position(name: str, parameters: Mapping[str, str]) -> bytes:
-    """Return the JSON of where planet `name` (any case) is for an observer. Raise RefusedError.
+    """Return the JSON of where planet `name` (any case) is for an observer.
 
-    `parameters` may hold `lon` and `lat` (degrees, east and north), `elevation` (metres; each defaults to that of
-    Greenwich) and `when` (ISO 8601, UTC without a zone; defaults to now).
+    Raise RefusedError.
+
+    `parameters` may hold `lon` and `lat` (degrees, east and north), `elevation`
+    (metres; each defaults to that of Greenwich) and `when` (ISO 8601, UTC without a
+    zone; defaults to now).
     """
     planet = _PLANETS.get(name.lower())
     if planet is None:
-        raise RefusedError(404, f"no planet is called {name!r}", planets=sorted(_PLANETS))
+        raise RefusedError(
+            404, f"no planet is called {name!r}", planets=sorted(_PLANETS)
+        )
     place = {axis: _parse_coordinate(parameters, axis) for axis in _GREENWICH}
-    when, observer, body = _parse_moment(parameters.get("when")), ephem.Observer(), planet()
+    when, observer, body = (
+        _parse_moment(parameters.get("when")),
+        ephem.Observer(),
+        planet(),
+    )
     observer.lon, observer.lat = math.radians(place["lon"]), math.radians(place["lat"])
     observer.elevation = place["elevation"]
     observer.date = when.replace(tzinfo=None)
@@ -117,7 +173,9 @@ def _parse_coordinate(parameters: Mapping[str, str], axis: str) -> float:
     except ValueError:
         value = math.nan
     if not least <= value <= most:
-        raise RefusedError(400, f"{axis} must be a number from {least:g} to {most:g}, not {text!r}")
+        raise RefusedError(
+            400, f"{axis} must be a number from {least:g} to {most:g}, not {text!r}"
+        )
     return value
 
 
@@ -127,7 +185,13 @@ def _parse_moment(text: str | None) -> datetime:
     try:
         when = datetime.fromisoformat(text)
     except ValueError as error:
-        raise RefusedError(400, f"when must be a time like 2018-11-01T12:00:00, not {text!r}") from error
+        raise RefusedError(
+            400, f"when must be a time like 2018-11-01T12:00:00, not {text!r}"
+        ) from error
     if not _FIRST_YEAR < when.year < _LAST_YEAR:
-        raise RefusedError(400, f"when must be in the years {_FIRST_YEAR + 1} to {_LAST_YEAR - 1}, not {text!r}")
+        raise RefusedError(
+            400,
+            f"when must be in the years {_FIRST_YEAR + 1} to {_LAST_YEAR - 1}, not"
+            f" {text!r}",
+        )
     return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)

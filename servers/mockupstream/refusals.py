@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 
 class RefusedError(Exception):
-    """A request gets an error response, with the same bytes from both upstreams. `details`: for its JSON body."""
+    """A request gets an error response, with the same bytes from both upstreams.
+
+    `details`: for its JSON body.
+    """
 
     def __init__(self, status: int, error: str, **details: object) -> None:
         super().__init__(error)
@@ -27,10 +30,15 @@ class Limit(NamedTuple):
     variable: str
 
     def check(self, asked: float, what: str) -> None:
-        """Raise RefusedError (400) if `asked` is beyond the limit. `what` describes it."""
+        """Raise RefusedError (400) if `asked` is beyond the limit.
+
+        `what` describes it.
+        """
         if asked > self.value:
             raise RefusedError(
-                400, f"{what} is beyond the limit of {self.value:.15g} {self.unit}, which {self.variable} raises"
+                400,
+                f"{what} is beyond the limit of {self.value:.15g} {self.unit}, which"
+                f" {self.variable} raises",
             )
 
 
@@ -40,7 +48,12 @@ def as_json(document: object) -> bytes:
 
 
 def whole_number(text: str, what: str, least: int) -> int:
-    """Parse a whole number from `least` up, with at most 18 digits. Raise RefusedError (400) that names `what`."""
+    """Parse a whole number from `least` up, with at most 18 digits.
+
+    Raise RefusedError (400) that names `what`.
+    """
     if text.isascii() and text.isdigit() and len(text) <= 18 and int(text) >= least:
         return int(text)
-    raise RefusedError(400, f"{what} must be a whole number of at least {least}, not {text!r}")
+    raise RefusedError(
+        400, f"{what} must be a whole number of at least {least}, not {text!r}"
+    )

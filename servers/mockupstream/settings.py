@@ -1,4 +1,7 @@
-"""Settings of an upstream, read from the environment (`MOCKUPSTREAM_*`) when it starts. Empty ones are ignored."""
+"""Settings of an upstream, read from the environment (`MOCKUPSTREAM_*`) when it starts.
+
+Empty ones are ignored.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ Value = TypeVar("Value")
 
 
 class BadVariableError(Exception):
-    """An environment variable has an invalid value. The text is one line that names it."""
+    """An environment variable has an invalid value.
+
+    The text is one line that names it.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +39,24 @@ class Settings:
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read the behaviour and the limits. Raise BadVariableError.
 
-    `MOCKUPSTREAM_DELAY` is the delay of requests that do not ask for one. `MOCKUPSTREAM_MAX_DELAY` is a time;
-    `_MAX_BODY` and `_MAX_SIZE` are bytes of a request's and of a response's body. With `_ANY_PATH=true`, every path is
-    answered like `/`.
+    `MOCKUPSTREAM_DELAY` is the delay of requests that do not ask for one.
+    `MOCKUPSTREAM_MAX_DELAY` is a time; `_MAX_BODY` and `_MAX_SIZE` are bytes of a
+    request's and of a response's body. With `_ANY_PATH=true`, every path is answered
+    like `/`.
     """
     most_delay = read_variable(environment, "MAX_DELAY", "60s", delays.seconds)
     delay = read_variable(environment, "DELAY", "0", delays.parse)
     if delay.stated > most_delay:
-        raise BadVariableError(f"MOCKUPSTREAM_DELAY: {delay} is beyond MOCKUPSTREAM_MAX_DELAY, {most_delay:g} s")
+        raise BadVariableError(
+            f"MOCKUPSTREAM_DELAY: {delay} is beyond MOCKUPSTREAM_MAX_DELAY,"
+            f" {most_delay:g} s"
+        )
     body, size = (
-        Limit(read_variable(environment, name, str(256 << 20), between(0, 10**12)), "bytes", f"MOCKUPSTREAM_{name}")
+        Limit(
+            read_variable(environment, name, str(256 << 20), between(0, 10**12)),
+            "bytes",
+            f"MOCKUPSTREAM_{name}",
+        )
         for name in ("MAX_BODY", "MAX_SIZE")
     )
     return Settings(
@@ -50,19 +64,30 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         most_delay=Limit(most_delay, "s", "MOCKUPSTREAM_MAX_DELAY"),
         most_body=body,
         most_size=size,
-        any_path=read_variable(environment, "ANY_PATH", "false", one_of("true", "false")) == "true",
+        any_path=read_variable(
+            environment, "ANY_PATH", "false", one_of("true", "false")
+        )
+        == "true",
     )
 
 
 def raise_open_files() -> None:
-    """Raise the limit of open files of this process and its workers to the system's hard limit."""
+    """Raise the limit of open files of this process and its workers to the system's
+    hard limit.
+    """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(ValueError, OSError):  # macOS reports an unlimited one and accepts less
+    with contextlib.suppress(
+        ValueError, OSError
+    ):  # macOS reports an unlimited one and accepts less
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def or_exit(read: Callable[[Mapping[str, str]], Value], environment: Mapping[str, str]) -> Value:
-    """Return the result of `read`, or print the name of the wrong variable and exit with code 2."""
+def or_exit(
+    read: Callable[[Mapping[str, str]], Value], environment: Mapping[str, str]
+) -> Value:
+    """Return the result of `read`, or print the name of the wrong variable and exit
+    with code 2.
+    """
     try:
         return read(environment)
     except BadVariableError as error:
@@ -70,8 +95,16 @@ def or_exit(read: Callable[[Mapping[str, str]], Value], environment: Mapping[str
         sys.exit(2)
 
 
-def read_variable(environment: Mapping[str, str], name: str, default: str, convert: Callable[[str], Value]) -> Value:
-    """Return the converted value of `MOCKUPSTREAM_<name>`. Raise BadVariableError if `convert` raises ValueError."""
+def read_variable(
+    environment: Mapping[str, str],
+    name: str,
+    default: str,
+    convert: Callable[[str], Value],
+) -> Value:
+    """Return the converted value of `MOCKUPSTREAM_<name>`.
+
+    Raise BadVariableError if `convert` raises ValueError.
+    """
     variable = f"MOCKUPSTREAM_{name}"
     try:
         return convert(environment.get(variable) or default)

@@ -1,8 +1,11 @@
-"""Streams of events as servers of language models send them: five formats, and the moments of the events.
+"""Streams of events as servers of language models send them: five formats, and the
+moments of the events.
 
-The text of each event begins with a mark of 31 characters: `@`, six digits of its number (from 0), 18 digits of the
-monotonic nanoseconds right before its write, and six digits of the microseconds by which this write was late. So a
-client on the same machine learns how long each event was on its way, and how exact this server is. `@` is nowhere else.
+The text of each event begins with a mark of 31 characters: `@`, six digits of its
+number (from 0), 18 digits of the monotonic nanoseconds right before its write, and six
+digits of the microseconds by which this write was late. So a client on the same machine
+learns how long each event was on its way, and how exact this server is. `@` is nowhere
+else.
 """
 
 from __future__ import annotations
@@ -23,11 +26,22 @@ from mockupstream.refusals import RefusedError, whole_number
 from mockupstream.settings import Settings
 
 HEADER = "x-stream"
-"""Header with the settings as a query string, for libraries that own the URL. It overrides the query."""
+"""Header with the settings as a query string, for libraries that own the URL.
+
+It overrides the query.
+"""
 DEFAULTS = {
-    "format": "sse", "first": "0", "every": "10ms", "events": "10", "size": "48", "pings": "0", "usage": "0",
-    "end": "0", "sized": "0", "type": "",
-}  # fmt: skip
+    "format": "sse",
+    "first": "0",
+    "every": "10ms",
+    "events": "10",
+    "size": "48",
+    "pings": "0",
+    "usage": "0",
+    "end": "0",
+    "sized": "0",
+    "type": "",
+}
 _OTHERS = {"seed", "delay", "status"}  # of every request
 _MARK, _MARK_SIZE = "@%06d%018d%06d", 31
 _MOST_LATE = 999_999
@@ -39,10 +53,12 @@ _EVENT_STREAM = "text/event-stream"
 
 
 class EventFormat(NamedTuple):
-    """A format with its texts. `opening` is sent before the first event, `closing` after the last one.
+    """A format with its texts.
 
-    `event`: the template of an event, with the mark; `offset`: if it is not None, a field before the mark holds the
-    event's number plus this.
+    `opening` is sent before the first event, `closing` after the last one.
+
+    `event`: the template of an event, with the mark; `offset`: if it is not None, a
+    field before the mark holds the event's number plus this.
     """
 
     content_type: str
@@ -53,19 +69,26 @@ class EventFormat(NamedTuple):
     offset: int | None = None
 
     def write(self, number: int, due: float) -> bytes:
-        """Return event `number`, which is written now and was planned for `due` (monotonic seconds)."""
+        """Return event `number`, which is written now and was planned for `due`
+        (monotonic seconds).
+        """
         now = time.monotonic_ns()
         late = min(_MOST_LATE, max(0, int((now / 1e9 - due) * 1e6)))
         mark = (number, now, late)
-        return self.event % (mark if self.offset is None else (number + self.offset, *mark))
+        return self.event % (
+            mark if self.offset is None else (number + self.offset, *mark)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The settings of a stream. Each gap begins at the planned moment of the event before it, even if that was late.
+    """The settings of a stream.
 
-    `pings`: a ping follows each of so many events; 0: none. `end`: seconds from the last event to the end of the body;
-    None: both in one write. `length`: bytes of the body, which are announced; None: it is sent in chunks.
+    Each gap begins at the planned moment of the event before it, even if that was late.
+
+    `pings`: a ping follows each of so many events; 0: none. `end`: seconds from the
+    last event to the end of the body; None: both in one write. `length`: bytes of the
+    body, which are announced; None: it is sent in chunks.
     """
 
     format: EventFormat
@@ -88,44 +111,76 @@ class Stream:
             yield Piece(self.end, b"")
 
     def write(self, number: int, due: float) -> bytes:
-        """Return event `number` with what is sent in the same write. Its length does not depend on `due`."""
+        """Return event `number` with what is sent in the same write.
+
+        Its length does not depend on `due`.
+        """
         event = self.format.write(number, due)
         if not number:
             event = self.format.opening + event
-        return event + self.format.ping if self.pings and (number + 1) % self.pings == 0 else event
+        return (
+            event + self.format.ping
+            if self.pings and (number + 1) % self.pings == 0
+            else event
+        )
 
 
 def read_stream(settings: Mapping[str, str], limits: Settings) -> Stream:
-    """Return the stream with these settings, within the limits. Raise RefusedError (400)."""
+    """Return the stream with these settings, within the limits.
+
+    Raise RefusedError (400).
+    """
     if unknown := settings.keys() - DEFAULTS.keys() - _OTHERS:
-        raise RefusedError(400, f"a stream has no setting {min(unknown)!r}; it has {', '.join(DEFAULTS)}")
+        raise RefusedError(
+            400,
+            f"a stream has no setting {min(unknown)!r}; it has {', '.join(DEFAULTS)}",
+        )
     chosen = {**DEFAULTS, **settings}
     if chosen["format"] not in FORMATS:
-        raise RefusedError(400, f"format must be one of {', '.join(FORMATS)}, not {chosen['format']!r}")
-    events, size = whole_number(chosen["events"], "events", 1), whole_number(chosen["size"], "size", _MARK_SIZE)
-    for name, value, most in (("events", events, _MOST_EVENTS), ("size", size, _MOST_CHARACTERS)):
+        raise RefusedError(
+            400, f"format must be one of {', '.join(FORMATS)}, not {chosen['format']!r}"
+        )
+    events, size = (
+        whole_number(chosen["events"], "events", 1),
+        whole_number(chosen["size"], "size", _MARK_SIZE),
+    )
+    for name, value, most in (
+        ("events", events, _MOST_EVENTS),
+        ("size", size, _MOST_CHARACTERS),
+    ):
         if value > most:
             raise RefusedError(400, f"{name} must be at most {most}, not {value}")
     limits.most_size.check(events * size, f"a stream of {events * size} characters")
     along = chosen["end"] == "along"
     first, every, end = (
-        read_delay(text) for text in (chosen["first"], chosen["every"], "0" if along else chosen["end"])
+        read_delay(text)
+        for text in (chosen["first"], chosen["every"], "0" if along else chosen["end"])
     )
     for name, delay in (("first", first), ("every", every), ("end", end)):
         limits.most_delay.check(delay.stated, f"{name}={delay}")
     if not every.stated:
         raise RefusedError(400, f"every must be above 0, not {every}")
-    pings, usage, sized = (whole_number(chosen[name], name, 0) for name in ("pings", "usage", "sized"))
-    text = f"{_MARK} {_LETTERS * (size // len(_LETTERS) + 1)}"[: len(_MARK) + size - _MARK_SIZE]
+    pings, usage, sized = (
+        whole_number(chosen[name], name, 0) for name in ("pings", "usage", "sized")
+    )
+    text = f"{_MARK} {_LETTERS * (size // len(_LETTERS) + 1)}"[
+        : len(_MARK) + size - _MARK_SIZE
+    ]
     form = FORMATS[chosen["format"]](text, events, bool(usage))
     if chosen["type"] and not _TYPE.fullmatch(chosen["type"]):
-        raise RefusedError(400, f"type must be a content type like text/plain, not {chosen['type']!r}")
+        raise RefusedError(
+            400, f"type must be a content type like text/plain, not {chosen['type']!r}"
+        )
     if chosen["type"]:
         form = form._replace(content_type=chosen["type"])
     stream = Stream(form, first, every, events, pings, None if along else end.stated)
     if not sized:
         return stream
-    return replace(stream, length=sum(len(stream.write(number, 0.0)) for number in range(events)) + len(form.closing))
+    return replace(
+        stream,
+        length=sum(len(stream.write(number, 0.0)) for number in range(events))
+        + len(form.closing),
+    )
 
 
 def _write_data(document: object, name: str = "") -> str:
@@ -138,21 +193,39 @@ def _write_typed(events: Iterable[dict[str, Any]]) -> str:
 
 
 def _sse(text: str, _events: int, _usage: bool) -> EventFormat:  # noqa: FBT001 - a format's arguments
-    return EventFormat(_EVENT_STREAM, b"", f"data: {text}\n\n".encode(), b"data: [DONE]\n\n")
+    return EventFormat(
+        _EVENT_STREAM, b"", f"data: {text}\n\n".encode(), b"data: [DONE]\n\n"
+    )
 
 
 def _jsonl(text: str, _events: int, _usage: bool) -> EventFormat:  # noqa: FBT001
-    return EventFormat("application/x-ndjson", b"", f'{{"text":"{text}"}}\n'.encode(), b"", b"\n")
+    return EventFormat(
+        "application/x-ndjson", b"", f'{{"text":"{text}"}}\n'.encode(), b"", b"\n"
+    )
 
 
 def _openai_chat(text: str, events: int, usage: bool) -> EventFormat:  # noqa: FBT001
     """Chunks of chat completions. With `usage`, the last chunk counts the tokens."""
-    envelope = {"id": "chatcmpl-mock", "object": "chat.completion.chunk", "created": 0, "model": "mock"}
+    envelope = {
+        "id": "chatcmpl-mock",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "mock",
+    }
 
     def chunk(delta: dict[str, str], finish: str | None = None) -> str:
-        return _write_data({**envelope, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+        return _write_data(
+            {
+                **envelope,
+                "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+            }
+        )
 
-    counts = {"prompt_tokens": 1, "completion_tokens": events, "total_tokens": 1 + events}
+    counts = {
+        "prompt_tokens": 1,
+        "completion_tokens": events,
+        "total_tokens": 1 + events,
+    }
     counted = _write_data({**envelope, "choices": [], "usage": counts}) if usage else ""
     return EventFormat(
         _EVENT_STREAM,
@@ -163,52 +236,111 @@ def _openai_chat(text: str, events: int, usage: bool) -> EventFormat:  # noqa: F
 
 
 def _openai_responses(text: str, events: int, _usage: bool) -> EventFormat:  # noqa: FBT001
-    """Typed events with sequence numbers. Those after the last delta leave out the text, which would repeat marks."""
+    """Typed events with sequence numbers.
+
+    Those after the last delta leave out the text, which would repeat marks.
+    """
     part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
-    item = {"id": "msg_mock", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    item = {
+        "id": "msg_mock",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
     where = {"item_id": item["id"], "output_index": 0, "content_index": 0}
     response = {
-        "id": "resp_mock", "object": "response", "created_at": 0, "model": "mock", "output": [], "error": None,
-        "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
-        "temperature": 1.0, "tool_choice": "auto", "tools": [], "top_p": 1.0,
-    }  # fmt: skip
+        "id": "resp_mock",
+        "object": "response",
+        "created_at": 0,
+        "model": "mock",
+        "output": [],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+    }
     usage = {
-        "input_tokens": 1, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": events,
-        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 1 + events,
-    }  # fmt: skip
+        "input_tokens": 1,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": events,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 1 + events,
+    }
     opening: list[dict[str, Any]] = [
         {"type": "response.created", "response": {**response, "status": "in_progress"}},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {**item, "content": []},
+        },
         {"type": "response.content_part.added", **where, "part": part},
     ]
-    delta = {"type": "response.output_text.delta", "sequence_number": 0, **where, "delta": text, "logprobs": []}
+    delta = {
+        "type": "response.output_text.delta",
+        "sequence_number": 0,
+        **where,
+        "delta": text,
+        "logprobs": [],
+    }
     closing: list[dict[str, Any]] = [
         {"type": "response.output_text.done", **where, "text": "", "logprobs": []},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed",
-         "response": {**response, "status": "completed", "output": [item], "usage": usage}},
-    ]  # fmt: skip
+        {
+            "type": "response.completed",
+            "response": {
+                **response,
+                "status": "completed",
+                "output": [item],
+                "usage": usage,
+            },
+        },
+    ]
     event = _write_typed([delta]).replace('"sequence_number":0', '"sequence_number":%d')
     first = len(opening) + events
     return EventFormat(
         _EVENT_STREAM,
-        _write_typed(one | {"sequence_number": number} for number, one in enumerate(opening)).encode(),
+        _write_typed(
+            one | {"sequence_number": number} for number, one in enumerate(opening)
+        ).encode(),
         event.encode(),
-        _write_typed(one | {"sequence_number": number} for number, one in enumerate(closing, first)).encode(),
+        _write_typed(
+            one | {"sequence_number": number}
+            for number, one in enumerate(closing, first)
+        ).encode(),
         offset=len(opening),
     )
 
 
 def _anthropic(text: str, events: int, _usage: bool) -> EventFormat:  # noqa: FBT001
     message: dict[str, Any] = {
-        "id": "msg_mock", "type": "message", "role": "assistant", "model": "mock", "content": [], "stop_reason": None,
-        "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
-    }  # fmt: skip
+        "id": "msg_mock",
+        "type": "message",
+        "role": "assistant",
+        "model": "mock",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
     opening: list[dict[str, Any]] = [
         {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "text", "text": ""},
+        },
     ]
-    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+    delta = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": text},
+    }
     ended = {"stop_reason": "end_turn", "stop_sequence": None}
     closing: list[dict[str, Any]] = [
         {"type": "content_block_stop", "index": 0},

@@ -1,4 +1,6 @@
-"""Canned run documents for all tests: valid trials and runs, from a single trial to a run with everything in it."""
+"""Canned run documents for all tests: valid trials and runs, from a single trial to a
+run with everything in it.
+"""
 
 from __future__ import annotations
 
@@ -35,88 +37,176 @@ PLACES = (1, 2, 4, 8, 16)
 """Concurrencies of the sweep in `a_whole_run`."""
 
 SURROUNDINGS = Surroundings(
-    host="here", system="Linux", kernel="6", architecture="x86_64", cpu_model="A CPU", cpu_count=4, cpu_usable=4.0,
-    memory_bytes=1 << 30, memory_limit_bytes=None, open_files_limit=1024, load_average=0.1, python="CPython 3.11.7",
-    libraries={}, dependencies={}, compiled={}, programs={}, clock="monotonic, 1e-09 s",
-)  # fmt: skip
+    host="here",
+    system="Linux",
+    kernel="6",
+    architecture="x86_64",
+    cpu_model="A CPU",
+    cpu_count=4,
+    cpu_usable=4.0,
+    memory_bytes=1 << 30,
+    memory_limit_bytes=None,
+    open_files_limit=1024,
+    load_average=0.1,
+    python="CPython 3.11.7",
+    libraries={},
+    dependencies={},
+    compiled={},
+    programs={},
+    clock="monotonic, 1e-09 s",
+)
 
 
-def quantiles(p50: float = 0.002, p99: float = 0.009, at_least: Sequence[str] = ()) -> Quantiles:
-    """Quantiles of which a test cares for two at most. `at_least`: those that are lower bounds."""
-    return Quantiles(mean=p50, p50=p50, p90=p50, p95=p99, p99=p99, p999=p99, max=p99, at_least=list(at_least))
+def quantiles(
+    p50: float = 0.002, p99: float = 0.009, at_least: Sequence[str] = ()
+) -> Quantiles:
+    """Quantiles of which a test cares for two at most.
+
+    `at_least`: those that are lower bounds.
+    """
+    return Quantiles(
+        mean=p50,
+        p50=p50,
+        p90=p50,
+        p95=p99,
+        p99=p99,
+        p999=p99,
+        max=p99,
+        at_least=list(at_least),
+    )
 
 
-def a_planned_trial(strategy: str = "urllib3", number: int = 1, order: int = 0) -> PlannedTrial:
+def a_planned_trial(
+    strategy: str = "urllib3", number: int = 1, order: int = 0
+) -> PlannedTrial:
     """A trial that nobody has measured."""
     return PlannedTrial(
-        arm=strategy, strategy=strategy, upstream="aiohttp", route="direct", workload="workload",
-        round=number, order=order, concurrency=1,
-    )  # fmt: skip
+        arm=strategy,
+        strategy=strategy,
+        upstream="aiohttp",
+        route="direct",
+        workload="workload",
+        round=number,
+        order=order,
+        concurrency=1,
+    )
 
 
 _PARTS = {"planned": PlannedTrial, "figures": RequestFigures, "measured": Outcome}
 
 
 def with_changes(trial: Trial, **changes) -> Trial:
-    """The trial with other values of its fields, or of fields of its parts and its verdict."""
+    """The trial with other values of its fields, or of fields of its parts and its
+    verdict.
+    """
     own = {}
     if changes.keys() & {"bound", "busy", "in_flight"}:
-        found = trial.verdict or Verdict(bound="mixed", shares=Shares(client=0.5), in_flight=InFlight(client=1.0))
+        found = trial.verdict or Verdict(
+            bound="mixed", shares=Shares(client=0.5), in_flight=InFlight(client=1.0)
+        )
         bound, busy = changes.pop("bound", found.bound), changes.pop("busy", None)
         shares = found.shares if busy is None else Shares(**({"client": 0.0} | busy))
         in_flight = changes.pop("in_flight", found.in_flight)
-        own["verdict"] = None if bound is None else Verdict(bound=bound, shares=shares, in_flight=in_flight)
+        own["verdict"] = (
+            None
+            if bound is None
+            else Verdict(bound=bound, shares=shares, in_flight=in_flight)
+        )
     for part, model in _PARTS.items():
-        names = model.model_fields.keys() - ({"wall_seconds"} if part == "measured" else set())
+        names = model.model_fields.keys() - (
+            {"wall_seconds"} if part == "measured" else set()
+        )
         if of_part := {key: changes[key] for key in changes if key in names}:
             own[part] = getattr(trial, part).model_copy(update=of_part)
-    known = {*Trial.model_fields, *(key for model in _PARTS.values() for key in model.model_fields)}
+    known = {
+        *Trial.model_fields,
+        *(key for model in _PARTS.values() for key in model.model_fields),
+    }
     assert not changes.keys() - known, changes.keys() - known
-    return trial.model_copy(update=own | {key: changes[key] for key in changes if key in Trial.model_fields})
+    return trial.model_copy(
+        update=own | {key: changes[key] for key in changes if key in Trial.model_fields}
+    )
 
 
-def a_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **changes) -> Trial:
+def a_trial(
+    strategy: str = "urllib3", number: int = 1, wall: float = 1.0, **changes
+) -> Trial:
     """A trial of 1,000 requests that all succeeded."""
     trial = Trial(
         planned=a_planned_trial(strategy, number),
         status="done",
         started="2024-05-06T07:08:09+00:00",
         figures=RequestFigures(
-            wall_seconds=wall, requests=1000, requests_per_second=1000 / wall, latency_seconds=quantiles(),
+            wall_seconds=wall,
+            requests=1000,
+            requests_per_second=1000 / wall,
+            latency_seconds=quantiles(),
             bytes_received=21 * changes.get("requests", 1000),
         ),
         measured=Outcome(
-            began=0.0, wall_seconds=wall, cpu_seconds=0.5, peak_rss_bytes=40 << 20, peak_pss_bytes=32 << 20,
-            connections_begun=1, connections_opened=1, connections_in_all=1, processes=1,
+            began=0.0,
+            wall_seconds=wall,
+            cpu_seconds=0.5,
+            peak_rss_bytes=40 << 20,
+            peak_pss_bytes=32 << 20,
+            connections_begun=1,
+            connections_opened=1,
+            connections_in_all=1,
+            processes=1,
         ),
-        verdict=Verdict(bound="client-bound", shares=Shares(client=0.9), in_flight=InFlight(client=1.0)),
-    )  # fmt: skip
+        verdict=Verdict(
+            bound="client-bound",
+            shares=Shares(client=0.9),
+            in_flight=InFlight(client=1.0),
+        ),
+    )
     return with_changes(trial, **changes)
 
 
 def an_open_trial(
-    strategy: str = "urllib3", number: int = 1, p99: float = 0.009, sent: float = 0.004, **changes
+    strategy: str = "urllib3",
+    number: int = 1,
+    p99: float = 0.009,
+    sent: float = 0.004,
+    **changes,
 ) -> Trial:
-    """A trial of 1,000 requests at a steady 200/s. `changes`: of the trial, or of its open load."""
+    """A trial of 1,000 requests at a steady 200/s.
+
+    `changes`: of the trial, or of its open load.
+    """
     load_slices, slices = slices_of([1000 * part // 60 for part in range(1, 61)], 5.0)
     known = {
-        "planned_per_second": 200.0, "achieved_per_second": 200.0, "dropped": 0, "most_backlog": 3, "most_in_flight": 1,
-    }  # fmt: skip
+        "planned_per_second": 200.0,
+        "achieved_per_second": 200.0,
+        "dropped": 0,
+        "most_backlog": 3,
+        "most_in_flight": 1,
+    }
     known |= {key: changes.pop(key) for key in list(changes) if key in known}
     load = OpenLoad(
-        lateness_seconds=quantiles(1e-4, 2e-4), sent_seconds=quantiles(0.002, sent),
-        over_time=changes.pop("load_over_time", load_slices), **known,
-    )  # fmt: skip
+        lateness_seconds=quantiles(1e-4, 2e-4),
+        sent_seconds=quantiles(0.002, sent),
+        over_time=changes.pop("load_over_time", load_slices),
+        **known,
+    )
     changes.setdefault("over_time", slices)
     latencies = quantiles(0.002, p99, changes.pop("at_least", ()))
-    trial = a_trial(strategy, number, **({"wall": 5.0, "latency_seconds": latencies, "open_load": load} | changes))
-    return with_changes(trial, bound=changes.get("bound", judge_schedule(trial.figures, 1)))
+    trial = a_trial(
+        strategy,
+        number,
+        **({"wall": 5.0, "latency_seconds": latencies, "open_load": load} | changes),
+    )
+    return with_changes(
+        trial, bound=changes.get("bound", judge_schedule(trial.figures, 1))
+    )
 
 
 def slices_of(
     planned: list[int], seconds: float, ended: list[int] | None = None
 ) -> tuple[list[LoadSlice], list[Slice]]:
-    """The slices of an open load, from the requests that were planned and had ended by the end of each."""
+    """The slices of an open load, from the requests that were planned and had ended by
+    the end of each.
+    """
     load, slices = [], []
     counts = (np.diff(ends, prepend=0).tolist() for ends in (planned, ended or planned))
     for part, (sent, requests) in enumerate(zip(*counts, strict=True)):
@@ -126,45 +216,99 @@ def slices_of(
     return load, slices
 
 
-def a_failed_trial(strategy: str, reason: str = "it broke", number: int = 1, **changes) -> Trial:
+def a_failed_trial(
+    strategy: str, reason: str = "it broke", number: int = 1, **changes
+) -> Trial:
     """A trial in which no request finished."""
-    none = {"status": "failed", "reason": reason, "figures": RequestFigures(), "verdict": None}
+    none = {
+        "status": "failed",
+        "reason": reason,
+        "figures": RequestFigures(),
+        "verdict": None,
+    }
     return with_changes(a_trial(strategy, number).model_copy(update=none), **changes)
 
 
 def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> Run:
     """A finished run of these trials; `changes` are of its experiment's settings."""
-    if len({trial.planned.order for trial in trials}) < len(trials):  # no test cares about their places
-        trials = tuple(with_changes(trial, order=place) for place, trial in enumerate(trials))
+    if len({trial.planned.order for trial in trials}) < len(
+        trials
+    ):  # no test cares about their places
+        trials = tuple(
+            with_changes(trial, order=place) for place, trial in enumerate(trials)
+        )
     planned = [trial.planned for trial in trials]
-    arms = dict.fromkeys((t.arm, t.strategy, t.upstream, t.route, t.workload, t.link) for t in planned)
+    arms = dict.fromkeys(
+        (t.arm, t.strategy, t.upstream, t.route, t.workload, t.link) for t in planned
+    )
     settings = {
-        "name": "run", "question": "Which is fastest?", "seed": 1, "command": "clientlab run",
+        "name": "run",
+        "question": "Which is fastest?",
+        "seed": 1,
+        "command": "clientlab run",
         "rounds": max((trial.round for trial in planned), default=1),
-        "arms": [Arm(name=a, strategy=s, upstream=u, route=r, workload=w, link=k) for a, s, u, r, w, k in arms],
-        "workloads": {trial.workload: Workload(requests=1000) for trial in planned} or {"workload": Workload()},
-    }  # fmt: skip
+        "arms": [
+            Arm(name=a, strategy=s, upstream=u, route=r, workload=w, link=k)
+            for a, s, u, r, w, k in arms
+        ],
+        "workloads": {trial.workload: Workload(requests=1000) for trial in planned}
+        or {"workload": Workload()},
+    }
     lists: dict[str, list[Trial]] = {"trials": []}
     for trial in trials:
-        lists.setdefault("trials" if trial.planned.search_rate is None else "probes", []).append(trial)
+        lists.setdefault(
+            "trials" if trial.planned.search_rate is None else "probes", []
+        ).append(trial)
     return Run(
-        run=name, clientlab="0.1.0", created="2024-05-06T07:08:09+00:00", status="done",
-        experiment=Plan(**(settings | changes)), target=Target(testbed="local"), surroundings=SURROUNDINGS, **lists,
-    )  # fmt: skip
+        run=name,
+        clientlab="0.1.0",
+        created="2024-05-06T07:08:09+00:00",
+        status="done",
+        experiment=Plan(**(settings | changes)),
+        target=Target(testbed="local"),
+        surroundings=SURROUNDINGS,
+        **lists,
+    )
 
 
-def a_searched_trial(strategy: str, number: int, rate: float, *, served: float = 1e9, **changes) -> Trial:
-    """A trial of 5 s at that rate, of a search for the highest rate. `served`: the most requests a second."""
+def a_searched_trial(
+    strategy: str, number: int, rate: float, *, served: float = 1e9, **changes
+) -> Trial:
+    """A trial of 5 s at that rate, of a search for the highest rate.
+
+    `served`: the most requests a second.
+    """
     ends = [5 * (part + 1) / 60 for part in range(60)]
     planned = [round(rate * end) for end in ends]
-    load, slices = slices_of(planned, 5.0, [round(min(served, rate) * end) for end in ends[:-1]] + planned[-1:])
-    shown = {"planned_per_second": rate, "achieved_per_second": rate, "load_over_time": load, "over_time": slices}
-    return an_open_trial(strategy, number, **(shown | {"search_rate": rate, "requests": planned[-1]} | changes))
+    load, slices = slices_of(
+        planned,
+        5.0,
+        [round(min(served, rate) * end) for end in ends[:-1]] + planned[-1:],
+    )
+    shown = {
+        "planned_per_second": rate,
+        "achieved_per_second": rate,
+        "load_over_time": load,
+        "over_time": slices,
+    }
+    return an_open_trial(
+        strategy,
+        number,
+        **(shown | {"search_rate": rate, "requests": planned[-1]} | changes),
+    )
 
 
-def a_measured_trial(strategy: str = "urllib3", number: int = 1, wall: float = 1.0, requests: int = 400, **changes):
+def a_measured_trial(
+    strategy: str = "urllib3",
+    number: int = 1,
+    wall: float = 1.0,
+    requests: int = 400,
+    **changes,
+):
     """A trial with histogram, overhead and course, of latencies around 5 ms."""
-    return a_trial(strategy, number, wall, **(_figures(number, wall, requests) | changes))
+    return a_trial(
+        strategy, number, wall, **(_figures(number, wall, requests) | changes)
+    )
 
 
 @functools.cache
@@ -172,115 +316,245 @@ def _figures(number: int, wall: float, requests: int) -> dict[str, object]:
     seconds = np.random.default_rng(number).lognormal(-5.3 + wall / 10, 0.4, requests)
     histogram = make_histogram(seconds)
     slices = [
-        Slice(at=place * wall / 60, requests=len(part), errors=0, p50=float(np.median(part)), p99=float(max(part)))
+        Slice(
+            at=place * wall / 60,
+            requests=len(part),
+            errors=0,
+            p50=float(np.median(part)),
+            p99=float(max(part)),
+        )
         for place, part in enumerate(np.array_split(seconds, 60))
     ]
     return {
-        "requests": requests, "requests_per_second": requests / wall, "over_time": slices,
+        "requests": requests,
+        "requests_per_second": requests / wall,
+        "over_time": slices,
         "histogram": Histogram(encoded=histogram.encode().decode()),
-        "latency_seconds": compute_quantiles(seconds), "overhead_seconds": compute_quantiles(seconds / 10),
-    }  # fmt: skip
+        "latency_seconds": compute_quantiles(seconds),
+        "overhead_seconds": compute_quantiles(seconds / 10),
+    }
 
 
 @functools.cache
 def a_whole_run() -> Run:
-    """Three strategies in three rounds on two routes, errors, a failed trial, a sweep, claims, cautions."""
+    """Three strategies in three rounds on two routes, errors, a failed trial, a sweep,
+    claims, cautions.
+    """
     trials = [
         a_measured_trial(name, number, wall + number / 10, route=route)
         for name, wall in (("urllib3", 1.0), ("pycurl", 2.0), ("requests", 4.0))
         for number in (1, 2, 3)
         for route in ("direct", "proxy")
     ]
-    trials[-1] = with_changes(trials[-1], errors={"reset": 3}, error_examples={"reset": "Connection reset by peer"})
+    trials[-1] = with_changes(
+        trials[-1],
+        errors={"reset": 3},
+        error_examples={"reset": "Connection reset by peer"},
+    )
     swept = [
-        a_measured_trial("aiohttp@semaphore", number, 8 / place + place / 8, workload=f"w{place}", arm=f"sem{place}")
+        a_measured_trial(
+            "aiohttp@semaphore",
+            number,
+            8 / place + place / 8,
+            workload=f"w{place}",
+            arm=f"sem{place}",
+        )
         for place in PLACES
         for number in (1, 2, 3)
     ]
-    run = a_run(*trials, *swept, a_failed_trial("httpx", "it could not be started", workload="workload"))
+    run = a_run(
+        *trials,
+        *swept,
+        a_failed_trial("httpx", "it could not be started", workload="workload"),
+    )
     arms = [
-        Arm(name=f"sem{place}", strategy="aiohttp@semaphore", upstream="aiohttp", route="direct", workload=f"w{place}",
-            axes={"concurrency": place})
+        Arm(
+            name=f"sem{place}",
+            strategy="aiohttp@semaphore",
+            upstream="aiohttp",
+            route="direct",
+            workload=f"w{place}",
+            axes={"concurrency": place},
+        )
         for place in PLACES
-    ]  # fmt: skip
-    workloads = {f"w{place}": Workload(requests=400, concurrency=place) for place in PLACES}
-    workloads["workload"] = Workload(requests=400, delay=Delay.parse("5ms"), headers={"X-A": "b"})
-    rest = {"source": "An article", "kind": "less", "figure": "wall_seconds", "rounds": 3}
+    ]
+    workloads = {
+        f"w{place}": Workload(requests=400, concurrency=place) for place in PLACES
+    }
+    workloads["workload"] = Workload(
+        requests=400, delay=Delay.parse("5ms"), headers={"X-A": "b"}
+    )
+    rest = {
+        "source": "An article",
+        "kind": "less",
+        "figure": "wall_seconds",
+        "rounds": 3,
+    }
     claims = [
-        ClaimResult(name="one", text="urllib3 is faster", control=False, published="2 s against 4 s",
-              verdict="supported", ratio=2.0, interval=(1.8, 2.2), measured="1.2 s against 2.2 s", **rest),
-        ClaimResult(name="two", text="requests is faster", control=False, published=None, verdict="contradicted",
-              ratio=0.5, interval=(0.4, 0.6), measured="4.2 s against 2.2 s", **rest),
-        ClaimResult(name="three", text="they are alike", control=True, published=None, verdict="inconclusive",
-              measured="nothing yet", settles="12 rounds", **rest),
-    ]  # fmt: skip
+        ClaimResult(
+            name="one",
+            text="urllib3 is faster",
+            control=False,
+            published="2 s against 4 s",
+            verdict="supported",
+            ratio=2.0,
+            interval=(1.8, 2.2),
+            measured="1.2 s against 2.2 s",
+            **rest,
+        ),
+        ClaimResult(
+            name="two",
+            text="requests is faster",
+            control=False,
+            published=None,
+            verdict="contradicted",
+            ratio=0.5,
+            interval=(0.4, 0.6),
+            measured="4.2 s against 2.2 s",
+            **rest,
+        ),
+        ClaimResult(
+            name="three",
+            text="they are alike",
+            control=True,
+            published=None,
+            verdict="inconclusive",
+            measured="nothing yet",
+            settles="12 rounds",
+            **rest,
+        ),
+    ]
     settings = {
         "arms": run.experiment.arms[:6] + arms,
         "workloads": workloads,
         "shortened": ["requests: 4,000 became 400"],
         "uncontrolled": ["connections of each process"],
-        "source": Source(title="Fast requests", authors="A. Uthor", date="2021", url="https://example.org/fast"),
+        "source": Source(
+            title="Fast requests",
+            authors="A. Uthor",
+            date="2021",
+            url="https://example.org/fast",
+        ),
     }
-    cautions = [Caution(kind="busy", text="something else was running", advice="end it")]
+    cautions = [
+        Caution(kind="busy", text="something else was running", advice="end it")
+    ]
     return _copy(run, settings, claims=claims, cautions=cautions)
 
 
 def _copy(whole: Run, settings: dict[str, object], **changes) -> Run:
     """A copy of the run with other settings of its experiment, and other fields."""
-    return whole.model_copy(update={"experiment": whole.experiment.model_copy(update=settings), **changes})
+    return whole.model_copy(
+        update={"experiment": whole.experiment.model_copy(update=settings), **changes}
+    )
 
 
 def a_hostile_run(words: str) -> Run:
     """A run with these words wherever a user, a server or a library can put some."""
     run = a_whole_run()
-    trial = a_measured_trial(words, workload=words, upstream=words, errors={words: 1}, error_examples={words: words})
+    trial = a_measured_trial(
+        words,
+        workload=words,
+        upstream=words,
+        errors={words: 1},
+        error_examples={words: words},
+    )
     arms = [
-        Arm(name=f"{words}{place}", strategy=words, upstream=words, route="direct", workload=words,
-            axes={words: place, "n": words})
+        Arm(
+            name=f"{words}{place}",
+            strategy=words,
+            upstream=words,
+            route="direct",
+            workload=words,
+            axes={words: place, "n": words},
+        )
         for place in PLACES
-    ]  # fmt: skip
-    swept = [a_measured_trial(words, workload=words, upstream=words, arm=arm.name) for arm in arms]
-    arms.append(Arm(name=words, strategy=words, upstream=words, route="direct", workload=words))
+    ]
+    swept = [
+        a_measured_trial(words, workload=words, upstream=words, arm=arm.name)
+        for arm in arms
+    ]
+    arms.append(
+        Arm(name=words, strategy=words, upstream=words, route="direct", workload=words)
+    )
     settings = {
         **dict.fromkeys(("question", "command", "name"), words),
         "arms": arms,
-        "workloads": {words: Workload(path=words, headers={words: words}, body=words), **run.experiment.workloads},
+        "workloads": {
+            words: Workload(path=words, headers={words: words}, body=words),
+            **run.experiment.workloads,
+        },
         "shortened": [words],
         "uncontrolled": [words],
         "source": Source(title=words, authors=words, date=words, url=words),
     }
-    on_machine = {"host": words, "cpu_model": words, "libraries": {words: words}, "programs": {words: words}}
-    of_claims = dict.fromkeys(("name", "text", "source", "published", "measured", "settles"), words)
+    on_machine = {
+        "host": words,
+        "cpu_model": words,
+        "libraries": {words: words},
+        "programs": {words: words},
+    }
+    of_claims = dict.fromkeys(
+        ("name", "text", "source", "published", "measured", "settles"), words
+    )
     return _copy(
-        run, settings, run=words, trials=[trial, a_failed_trial("b", words), *swept],
+        run,
+        settings,
+        run=words,
+        trials=[trial, a_failed_trial("b", words), *swept],
         surroundings=run.surroundings.model_copy(update=on_machine),
         claims=[claim.model_copy(update=of_claims) for claim in run.claims],
         cautions=[Caution(kind=words, text=words, advice=words)],
-    )  # fmt: skip
+    )
 
 
 @functools.cache
 def a_bundled_run(name: str, rounds: int = 1) -> Run:
-    """A judged run of a bundled experiment. An arm has a trial in each round; every seventh one has failed requests.
+    """A judged run of a bundled experiment.
+
+    An arm has a trial in each round; every seventh one has failed requests.
 
     The last arm has a second trial in its last round, which was killed.
     """
     plan = read_plan(bundled()[name]).model_copy(update={"rounds": rounds})
-    trials = [_a_trial_of(plan, place, number) for number in range(1, rounds + 1) for place in range(len(plan.arms))]
+    trials = [
+        _a_trial_of(plan, place, number)
+        for number in range(1, rounds + 1)
+        for place in range(len(plan.arms))
+    ]
     killed = trials[-1].model_copy(
-        update={"status": "failed", "reason": "its process was ended by SIGKILL", "partial": True, "verdict": None}
+        update={
+            "status": "failed",
+            "reason": "its process was ended by SIGKILL",
+            "partial": True,
+            "verdict": None,
+        }
     )
-    ordered = [with_changes(trial, order=order) for order, trial in enumerate((*trials, killed))]
-    return with_judgement(a_run().model_copy(update={"experiment": plan, "trials": ordered}))
+    ordered = [
+        with_changes(trial, order=order)
+        for order, trial in enumerate((*trials, killed))
+    ]
+    return with_judgement(
+        a_run().model_copy(update={"experiment": plan, "trials": ordered})
+    )
 
 
 def _a_trial_of(plan: Plan, place: int, number: int) -> Trial:
     arm = plan.arms[place]
     known = {
-        "arm": arm.name, "upstream": arm.upstream, "route": arm.route, "workload": arm.workload, "link": arm.link,
-        "environment": arm.environment, "concurrency": 1 + place % 8, "busy": {"client": 0.9, "upstream": 0.2},
+        "arm": arm.name,
+        "upstream": arm.upstream,
+        "route": arm.route,
+        "workload": arm.workload,
+        "link": arm.link,
+        "environment": arm.environment,
+        "concurrency": 1 + place % 8,
+        "busy": {"client": 0.9, "upstream": 0.2},
         "kept_alive": 400 if "aiohttp" in arm.upstream else 0,
-    }  # fmt: skip
+    }
     if place % 7 == 6:
-        known |= {"errors": {"reset": 3}, "error_examples": {"reset": "Connection reset by peer"}}
+        known |= {
+            "errors": {"reset": 3},
+            "error_examples": {"reset": "Connection reset by peer"},
+        }
     return a_measured_trial(arm.strategy, number, 1.0 + place / 10, **known)

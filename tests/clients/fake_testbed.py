@@ -8,7 +8,9 @@ from clientlab.workload.workload import Workload
 
 
 class FakeTestbed:
-    """A testbed whose upstream is the counting server; its counters are read off that."""
+    """A testbed whose upstream is the counting server; its counters are
+    read off that.
+    """
 
     def __init__(self, server) -> None:
         self.server = server
@@ -26,5 +28,9 @@ class FakeTestbed:
         """It answers."""
 
     def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002
-        use = ServerUse(cpu_seconds=0.0, requests=len(self.server.seen), connections=self.server.connections)
+        use = ServerUse(
+            cpu_seconds=0.0,
+            requests=len(self.server.seen),
+            connections=self.server.connections,
+        )
         return ServerCounters(upstream=use)

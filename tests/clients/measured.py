@@ -24,9 +24,16 @@ class Measured(Measurement):
 
 
 def measure(
-    strategy: str, workload: Workload, url: str, *, ca_file: str | None = None, slices: int = 1, **options
+    strategy: str,
+    workload: Workload,
+    url: str,
+    *,
+    ca_file: str | None = None,
+    slices: int = 1,
+    **options,
 ) -> Measured:
-    """Measure one trial against the server at `url`, in at most so many slices of ten waves.
+    """Measure one trial against the server at `url`, in at most so many slices of ten
+    waves.
 
     `options`: as of `measurement.measure_by_steps`.
     """
@@ -34,7 +41,9 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         address = PeerAddress(url, ca_file=ca_file)
         found = strategies.find(strategy)
-        context = TrialContext(found, workload, address, folder, slices=slices, least_waves=10)
+        context = TrialContext(
+            found, workload, address, folder, slices=slices, least_waves=10
+        )
         return Measured(**vars(measurement.measure(context, **options)))
 
 

@@ -19,7 +19,9 @@ PATIENCE = 60.0
 """Seconds after which a call of an asyncio client fails the test."""
 
 
-def request_to(url: str, path: str = "/", *, awaited: bool = False, **workload: Any) -> Request:
+def request_to(
+    url: str, path: str = "/", *, awaited: bool = False, **workload: Any
+) -> Request:
     """Return a request as the lab makes it for a workload with these fields."""
     return requests_of(Workload(path=path, **workload), url, awaited=awaited)(0)
 
@@ -34,7 +36,11 @@ class OneClient:
     def call(self, method: str, *words: object) -> Any:
         """Call a method of the client, and await it if it is a coroutine function."""
         found = getattr(self._client, method)(*words)
-        return self._runner.run(asyncio.wait_for(found, PATIENCE)) if inspect.iscoroutine(found) else found
+        return (
+            self._runner.run(asyncio.wait_for(found, PATIENCE))
+            if inspect.iscoroutine(found)
+            else found
+        )
 
     def send(self, request: Request) -> tuple[int, bytes] | str:
         """Return the status and the whole body, or the kind of the error."""
@@ -66,7 +72,9 @@ def one_client(
     """Open a listed client, and close it at the end."""
     budget = Budget(1, timeout, CA_FILE, chunk_size, decode)
     with asyncio.Runner() as runner:
-        client = OneClient(load(CLIENTS[name].import_path)(budget, lambda: None, **settings), runner)
+        client = OneClient(
+            load(CLIENTS[name].import_path)(budget, lambda: None, **settings), runner
+        )
         client.call("open")
         try:
             yield client
@@ -76,7 +84,9 @@ def one_client(
 
 
 async def _wait_for_sockets() -> None:
-    """Wait until the loop watches only its own socket: TLS connections close a moment after their client."""
+    """Wait until the loop watches only its own socket: TLS connections close a moment
+    after their client.
+    """
     loop: Any = asyncio.get_running_loop()
     for _ in range(30):
         if len(loop._selector.get_map()) <= 1:
@@ -84,7 +94,12 @@ async def _wait_for_sockets() -> None:
         await asyncio.sleep(0.01)
 
 
-def outcomes(name: str, *requests: Request, **options: Any) -> list[tuple[int, bytes] | str]:
-    """Send requests one after the other with a new client. Return each response, or the kind of its error."""
+def outcomes(
+    name: str, *requests: Request, **options: Any
+) -> list[tuple[int, bytes] | str]:
+    """Send requests one after the other with a new client.
+
+    Return each response, or the kind of its error.
+    """
     with one_client(name, **options) as client:
         return [client.send(request) for request in requests]

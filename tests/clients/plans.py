@@ -10,6 +10,9 @@ from clientlab.results.plan import Plan
 
 
 def checked_plan(path: Path, *, quick: bool = False, **given: Any) -> Plan:
-    """Return the plan of a file for this machine. `given`: values that replace those of the file."""
+    """Return the plan of a file for this machine.
+
+    `given`: values that replace those of the file.
+    """
     request = RunRequest(experiment=str(path), quick=quick, **given)
     return plan_run(request, read_base(request), None, lambda _: None)

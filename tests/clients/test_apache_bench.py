@@ -1,4 +1,6 @@
-"""ApacheBench as a driver: which limits and figures it shares with the clients, and which workloads it refuses."""
+"""ApacheBench as a driver: which limits and figures it shares with the clients, and
+which workloads it refuses.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ needs_ab = pytest.mark.skipif(
 
 
 def answer(seen, status="200 OK"):
-    """Answer as servers do to HTTP/1.0: keep the connection only if the request asks for it."""
+    """Answer as servers do to HTTP/1.0: keep the connection only if the request asks
+    for it.
+    """
     if seen.headers.get("connection", "").lower() != "keep-alive":
         return Last(ok(status=status))
     return ok(status=status).replace(b"\r\n", b"\r\nConnection: keep-alive\r\n", 1)
@@ -31,21 +35,37 @@ def answer(seen, status="200 OK"):
 @pytest.mark.real
 @needs_ab
 def test_n_requests_are_completed_and_recorded():
-    """Each has its method, headers and body. With kept connections, ab may begin some requests too many at the end."""
+    """Each has its method, headers and body.
+
+    With kept connections, ab may begin some requests too many at the end.
+    """
     requests, in_flight = 50, 8
     workload = Workload(
-        path="/item?x=1", method="POST", payload_size=300, headers={"X-Mine": "yes"},
-        requests=requests, concurrency=in_flight, warmup=2,
-    )  # fmt: skip
+        path="/item?x=1",
+        method="POST",
+        payload_size=300,
+        headers={"X-Mine": "yes"},
+        requests=requests,
+        concurrency=in_flight,
+        warmup=2,
+    )
     with counting_server(answer) as server:
         measured = measure("ab", workload, server.url, on_start=server.reset)
         assert requests <= len(server.seen) < requests + in_flight
-        assert {(seen.method, seen.target, len(seen.body)) for seen in server.seen} == {("POST", "/item?x=1", 312)}
-        for name, value in {"x-mine": "yes", "accept-encoding": "identity", "content-type": "application/json"}.items():
+        assert {(seen.method, seen.target, len(seen.body)) for seen in server.seen} == {
+            ("POST", "/item?x=1", 312)
+        }
+        for name, value in {
+            "x-mine": "yes",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+        }.items():
             assert {seen.headers.get(name) for seen in server.seen} == {value}
     assert measured.numbers == list(range(requests))
     assert measured.samples.errors == {}
-    assert int(measured.samples.records["bytes"].sum()) == requests * len(b'{"ok": true}')
+    assert int(measured.samples.records["bytes"].sum()) == requests * len(
+        b'{"ok": true}'
+    )
 
 
 @pytest.mark.real
@@ -72,24 +92,37 @@ def test_statuses_are_errors_and_spread_evenly():
     """`ab` counts the responses other than 2xx, but does not say which they were."""
 
     def some(seen):
-        return answer(seen, "503 Service Unavailable" if len(server.seen) % 4 == 0 else "200 OK")
+        return answer(
+            seen, "503 Service Unavailable" if len(server.seen) % 4 == 0 else "200 OK"
+        )
 
     with counting_server(some) as server:
-        measured = measure("ab", Workload(requests=40, concurrency=1, warmup=0), server.url)
+        measured = measure(
+            "ab", Workload(requests=40, concurrency=1, warmup=0), server.url
+        )
     assert measured.samples.errors == {"other:not-2xx": 10}
     failed = measured.samples.records["error"] > 0
     assert measured.samples.numbers[failed].tolist() == list(range(0, 40, 4))
 
 
 def test_times_are_interpolated_between_percentiles():
-    """They are seconds. None is above the last percentile, although `ab` may read beyond its table."""
-    table = "Percentage served,Time in ms\n" + "".join(f"{k},{k / 10 + 1:.3f}\n" for k in range(101))
+    """They are seconds.
+
+    None is above the last percentile, although `ab` may read beyond its table.
+    """
+    table = "Percentage served,Time in ms\n" + "".join(
+        f"{k},{k / 10 + 1:.3f}\n" for k in range(101)
+    )
     hundredths = percentiles(table)
     assert (hundredths[0], hundredths[50], hundredths[100]) == (0.001, 0.006, 0.011)
     assert spread(hundredths, 101) == pytest.approx(hundredths)
     assert spread(hundredths, 1) == [0.001]
     assert spread(hundredths, 3) == pytest.approx([0.001, 0.006, 0.011])
-    assert percentiles("Percentage served,Time in ms\n0,1.0\n1,99999.0\n2,1.5\n") == [0.001, 0.0015, 0.0015]
+    assert percentiles("Percentage served,Time in ms\n0,1.0\n1,99999.0\n2,1.5\n") == [
+        0.001,
+        0.0015,
+        0.0015,
+    ]
 
 
 @pytest.mark.parametrize(

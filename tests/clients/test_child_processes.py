@@ -18,10 +18,15 @@ pytestmark = pytest.mark.real
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 SLEEPER = [sys.executable, "-c", SLEEP]
-STUBBORN = [sys.executable, "-c", f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"]
+STUBBORN = [
+    sys.executable,
+    "-c",
+    f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}",
+]
 START_A_CHILD = """
 import subprocess, sys, time
-print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid, flush=True)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
 time.sleep(600)
 """
 
@@ -45,18 +50,26 @@ def start(log):
         yield begin
 
 
-def test_a_program_gets_only_its_environment_and_appends_its_output_to_the_log(start, log):
+def test_a_program_gets_only_its_environment_and_appends_its_output_to_the_log(
+    start, log
+):
     log.write_text("before\n")
-    code = "import os, sys; print('problem', file=sys.stderr); print(os.environ['MINE'], 'HOME' in os.environ)"
+    code = (
+        "import os, sys; print('problem', file=sys.stderr); print(os.environ['MINE'],"
+        " 'HOME' in os.environ)"
+    )
     process = start([sys.executable, "-c", code], MINE="yes")
     assert process.wait(20) == 0
     assert log.read_text() == "before\nproblem\nyes False\n"
 
 
 @pytest.mark.parametrize(
-    ("command", "patience", "number"), [(SLEEPER, 20, signal.SIGTERM), (STUBBORN, 0.2, signal.SIGKILL)]
+    ("command", "patience", "number"),
+    [(SLEEPER, 20, signal.SIGTERM), (STUBBORN, 0.2, signal.SIGKILL)],
 )
-def test_stopping_terminates_a_program_and_then_kills_it(command, patience, number, start, log):
+def test_stopping_terminates_a_program_and_then_kills_it(
+    command, patience, number, start, log
+):
     process = start(command)
     eventually(lambda: "up" in log.read_text(), "it runs")
     child_processes.stop(process, patience)
@@ -75,12 +88,20 @@ def test_stopping_also_ends_the_children_of_a_program(start, log):
     ("code", "says"),
     [
         ("raise SystemExit(3)", "ended with code 3"),
-        ("print('first', flush=True); raise SystemExit('the last word  ')", "ended with code 1: the last word"),
-        ("print('bye', flush=True); print(); import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL: bye"),
+        (
+            "print('first', flush=True); raise SystemExit('the last word  ')",
+            "ended with code 1: the last word",
+        ),
+        (
+            "print('bye', flush=True); print(); import os; os.kill(os.getpid(), 9)",
+            "was ended by SIGKILL: bye",
+        ),
     ],
 )
 def test_an_end_is_described_with_the_last_line_of_the_log(code, says, start, log):
-    assert child_processes.describe_end(start([sys.executable, "-c", code]), log) == says
+    assert (
+        child_processes.describe_end(start([sys.executable, "-c", code]), log) == says
+    )
 
 
 INTERRUPTED_IN_A_FORK = """
@@ -91,7 +112,8 @@ def handler(*_):
 signal.signal(signal.SIGTERM, handler)
 os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGTERM))
 try:
-    child_processes.start([sys.executable, "-c", "import signal; print(signal.pthread_sigmask(0, ()))"], None, {})
+    code = "import signal; print(signal.pthread_sigmask(0, ()))"
+    child_processes.start([sys.executable, "-c", code], None, {})
     time.sleep(5)
     print("the signal was lost")
 except KeyboardInterrupt:
@@ -99,11 +121,19 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="signals are held back on Linux only")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="signals are held back on Linux only"
+)
 def test_a_signal_that_arrives_while_a_process_is_forked_is_not_lost():
-    """Python ignores exceptions in a hook of fork(), so the run would continue after Ctrl-C."""
+    """Python ignores exceptions in a hook of fork(), so the run would continue after
+    Ctrl-C.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IN_A_FORK], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", INTERRUPTED_IN_A_FORK],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "interrupted" in done.stdout

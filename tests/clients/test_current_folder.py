@@ -1,4 +1,6 @@
-"""No process of the lab imports modules from the current folder, which may be the clone of a library."""
+"""No process of the lab imports modules from the current folder, which may be the clone
+of a library.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,34 @@ from clientlab.results.store import Store
 
 PROGRAM = Path(sys.executable).with_name("clientlab")
 SHADOWS = (
-    "aiohttp", "clientlab", "ephem", "flask", "gunicorn", "mockupstream", "multidict", "numpy", "psutil", "requests",
-    "urllib3", "uvloop", "werkzeug", "yarl",
-    "argparse", "asyncio", "http", "importlib", "json", "logging", "multiprocessing", "pickle", "random", "uuid",
-)  # fmt: skip
-"""Names of packages of what is measured, of what serves, and of the lab; and of Python's own modules."""
+    "aiohttp",
+    "clientlab",
+    "ephem",
+    "flask",
+    "gunicorn",
+    "mockupstream",
+    "multidict",
+    "numpy",
+    "psutil",
+    "requests",
+    "urllib3",
+    "uvloop",
+    "werkzeug",
+    "yarl",
+    "argparse",
+    "asyncio",
+    "http",
+    "importlib",
+    "json",
+    "logging",
+    "multiprocessing",
+    "pickle",
+    "random",
+    "uuid",
+)
+"""Names of packages of what is measured, of what serves, and of the lab; and of
+Python's own modules.
+"""
 
 MINE = """
     import neighbour
@@ -33,7 +58,9 @@ MINE = """
 
 @pytest.mark.real
 def test_a_run_imports_only_a_users_client_from_the_current_folder(tmp_path):
-    """The folder has a client with the modules that it imports, and others, which leave a mark when they are."""
+    """The folder has a client with the modules that it imports, and others, which leave
+    a mark when they are.
+    """
     (tmp_path / "mine.py").write_text(dedent(MINE))
     for name in ("neighbour", "later"):
         (tmp_path / f"{name}.py").touch()
@@ -41,11 +68,19 @@ def test_a_run_imports_only_a_users_client_from_the_current_folder(tmp_path):
     marks.mkdir()
     for name in SHADOWS:
         (tmp_path / name).mkdir()
-        mark = f"import sys\nopen({str(marks / name)!r}, 'w').write(' '.join(sys.orig_argv))\n"
+        mark = (
+            f"import sys\nopen({str(marks / name)!r}, 'w').write('"
+            " '.join(sys.orig_argv))\n"
+        )
         (tmp_path / name / "__init__.py").write_text(mark)
-    words = "run -t mine.py:Mine -t requests@processes?start_method=spawn -c 2 -n 4 --rounds 1"
+    words = (
+        "run -t mine.py:Mine -t requests@processes?start_method=spawn -c 2 -n 4"
+        " --rounds 1"
+    )
     command = [PROGRAM, *words.split()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert {path.name: path.read_text() for path in marks.iterdir()} == {}
     trials = Store(tmp_path / "results").read("last").trials

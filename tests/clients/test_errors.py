@@ -47,12 +47,23 @@ def around(inner: Exception) -> Exception:
         (around(around(BrokenPipeError())), "reset"),
         (chained(LibraryError(), ConnectionResetError(), explicit=True), "reset"),
         (chained(LibraryError(), ConnectionResetError(), explicit=False), "reset"),
-        (ExceptionGroup("both", [ValueError(), ConnectionResetError()]), "other:ExceptionGroup"),
+        (
+            ExceptionGroup("both", [ValueError(), ConnectionResetError()]),
+            "other:ExceptionGroup",
+        ),
         # The first row wins, whichever exception of the chain it fits.
-        (chained(ConnectionResetError(), ConnectionRefusedError(), explicit=True), "connect"),
+        (
+            chained(ConnectionResetError(), ConnectionRefusedError(), explicit=True),
+            "connect",
+        ),
         (ValueError("bug"), "other:ValueError"),
         (LibraryError("failed"), "other:LibraryError"),
-        (chained(Fault("protocol", "cut short"), ConnectionResetError(), explicit=True), "protocol"),
+        (
+            chained(
+                Fault("protocol", "cut short"), ConnectionResetError(), explicit=True
+            ),
+            "protocol",
+        ),
     ],
     ids=repr,
 )
@@ -77,22 +88,38 @@ def test_an_unfinished_handshake_differs_from_later_faults(error, kind):
 
     with pytest.raises(type(error)) as raised:
         do_handshake()
-    assert kind_of(around(raised.value), ((ssl.SSLError, "tls"), (OSError, "reset"))) == kind
+    assert (
+        kind_of(around(raised.value), ((ssl.SSLError, "tls"), (OSError, "reset")))
+        == kind
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(200, None), (399, None), (400, "status-4xx"), (499, "status-4xx"), (500, "status-5xx"), (999, "status-5xx"),
-     (1000, "protocol")],
-)  # fmt: skip
+    [
+        (200, None),
+        (399, None),
+        (400, "status-4xx"),
+        (499, "status-4xx"),
+        (500, "status-5xx"),
+        (999, "status-5xx"),
+        (1000, "protocol"),
+    ],
+)
 def test_a_status_is_an_error_from_400_on(status, kind):
     assert status_kind(status) == kind
     assert kind is None or kind in KINDS
 
 
 def test_a_machine_without_free_ports_is_not_the_servers_fault():
-    """A leak of 25,000 connections takes all ports, so that no health check can connect."""
+    """A leak of 25,000 connections takes all ports, so that no health check can
+    connect.
+    """
     exhausted = OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
-    assert "client" in find_exhaustion(chained(Fault("connect", "no"), exhausted, explicit=True))
+    assert "client" in find_exhaustion(
+        chained(Fault("connect", "no"), exhausted, explicit=True)
+    )
     assert find_exhaustion(OSError(errno.EMFILE, "Too many open files"))
-    assert find_exhaustion(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None
+    assert (
+        find_exhaustion(ConnectionRefusedError(errno.ECONNREFUSED, "refused")) is None
+    )

@@ -1,4 +1,6 @@
-"""A user's own strategies: classes and functions of a file, and classes of an installed package."""
+"""A user's own strategies: classes and functions of a file, and classes of an installed
+package.
+"""
 
 from __future__ import annotations
 
@@ -111,14 +113,24 @@ def mine(tmp_path, monkeypatch):
     [
         ("mine.py:Blocking", "mine.py:Blocking", "serial", 1),
         ("aiohttp@../a@b/mine.py:Executor?times=2", "aiohttp", "mine.py:Executor", 32),
-        ("../a@b/mine.py:Awaiting@mine.py:Executor", "mine.py:Awaiting", "mine.py:Executor", 32),
+        (
+            "../a@b/mine.py:Awaiting@mine.py:Executor",
+            "mine.py:Awaiting",
+            "mine.py:Executor",
+            32,
+        ),
     ],
 )
-def test_a_class_of_a_file_is_a_client_or_an_executor(name, client, executor, concurrency, mine):
+def test_a_class_of_a_file_is_a_client_or_an_executor(
+    name, client, executor, concurrency, mine
+):
     plugins.admit([name])
     found = find(name)
     check_settings(found)
-    wanted = tuple(str(mine.parent / part) if ".py:" in part else part for part in (client, executor))
+    wanted = tuple(
+        str(mine.parent / part) if ".py:" in part else part
+        for part in (client, executor)
+    )
     assert (found.name, found.client, found.executor) == (name, *wanted)
     assert found.concurrency == concurrency
 
@@ -129,23 +141,40 @@ def test_a_class_of_a_file_is_a_client_or_an_executor(name, client, executor, co
         ("mine.py:Blocking", "blocking", "serial", "per thread", "Mine, and blocking."),
         ("mine.py:Awaiting", "asyncio", "await", "pool", "One aiohttp.ClientSession."),
         ("functions.py:fetch", "blocking", "serial", "pool", "With one session."),
-        ("functions.py:per_call", "blocking", "serial", "per call", "the function per_call"),
+        (
+            "functions.py:per_call",
+            "blocking",
+            "serial",
+            "per call",
+            "the function per_call",
+        ),
         ("functions.py:afetch", "asyncio", "await", "pool", "the function afetch"),
     ],
 )
 @pytest.mark.usefixtures("mine")
 def test_a_client_describes_itself(name, kind, executor, policy, description):
-    """`async` decides the kind, the docstring the description, and attributes the rest."""
+    """`async` decides the kind, the docstring the description, and
+    attributes the rest.
+    """
     plugins.admit([name])
     strategy = find(name)
     spec = client_spec(strategy.client)
-    assert (spec.kind, strategy.executor, strategy.policy, spec.description) == (kind, executor, policy, description)
+    assert (spec.kind, strategy.executor, strategy.policy, spec.description) == (
+        kind,
+        executor,
+        policy,
+        description,
+    )
 
 
 def test_an_executor_describes_itself(mine):
     plugins.admit([f"aiohttp@{mine}:Executor"])
     executor = executor_spec(f"{mine}:Executor")
-    assert (executor.needs, executor.needs_count, executor.concurrent) == ("asyncio", True, True)
+    assert (executor.needs, executor.needs_count, executor.concurrent) == (
+        "asyncio",
+        True,
+        True,
+    )
 
 
 @pytest.mark.real
@@ -159,7 +188,11 @@ def test_an_executor_describes_itself(mine):
 )
 @pytest.mark.usefixtures("mine")
 def test_a_users_strategy_is_measured(name, server):
-    measured = measure(name, Workload(path="/item/{k}", requests=7, concurrency=2, warmup=1), server.url)
+    measured = measure(
+        name,
+        Workload(path="/item/{k}", requests=7, concurrency=2, warmup=1),
+        server.url,
+    )
     assert measured.numbers == list(range(7))
     assert measured.samples.errors == {}
     assert set(measured.samples.records["status"].tolist()) == {200}
@@ -213,11 +246,17 @@ POINTS = """
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """An installed distribution with entry points, for this process and those that it starts. None is loaded yet."""
+    """An installed distribution with entry points, for this process and those that it
+    starts.
+
+    None is loaded yet.
+    """
     (tmp_path / "their_package.py").write_text(dedent(MINE))
     info = tmp_path / "their_package-2.5.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 2.5\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: their-package\nVersion: 2.5\n"
+    )
     (info / "entry_points.txt").write_text(dedent(POINTS))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -229,10 +268,16 @@ def package(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("package")
 def test_the_lists_hold_what_packages_bring_without_errors():
     plugins.admit_packages()
-    assert {row["name"] for row in strategy_rows() if row["source"] == "their-package"} == {"their-class"}
+    assert {
+        row["name"] for row in strategy_rows() if row["source"] == "their-package"
+    } == {"their-class"}
     assert "their-class" in {row["name"] for row in client_rows()}
     assert "their-executor" in {row["name"] for row in executor_rows()}
-    faults = "\n".join(str(found) for found in strategies.of_packages() if isinstance(found, PluginError))
+    faults = "\n".join(
+        str(found)
+        for found in strategies.of_packages()
+        if isinstance(found, PluginError)
+    )
     assert all(f"'{name}'" in faults for name in ("number", "missing"))
     with pytest.raises(PluginError, match="can't be loaded"):
         find("missing")
@@ -255,32 +300,65 @@ def test_a_packages_strategy_is_measured(server):
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("name", "code", "message"),
-    [("two", 2, "timeout"), ("nothing", 2, "nothing"), ("raises", 2, "ValueError: late"), ("idle", 3, "idle")],
+    [
+        ("two", 2, "timeout"),
+        ("nothing", 2, "nothing"),
+        ("raises", 2, "ValueError: late"),
+        ("idle", 3, "idle"),
+    ],
 )
 @pytest.mark.usefixtures("mine")
-def test_a_function_that_does_not_do_its_work_is_refused(name, code, message, server, capsys):
-    """The trial of `idle` fails, because the upstream gets no request; otherwise it would be the fastest of all."""
+def test_a_function_that_does_not_do_its_work_is_refused(
+    name, code, message, server, capsys
+):
+    """The trial of `idle` fails, because the upstream gets no request; otherwise it
+    would be the fastest of all.
+    """
     words = [] if name == "idle" else ["--url", server.url]
-    assert run_command_line(["run", "-t", f"functions.py:{name}", "-n", "8", "--rounds", "1", *words]) == code
+    assert (
+        run_command_line(
+            ["run", "-t", f"functions.py:{name}", "-n", "8", "--rounds", "1", *words]
+        )
+        == code
+    )
     assert message in capsys.readouterr().err
 
 
 def test_status_and_body_are_found_in_the_response_of_any_library():
     made = SimpleNamespace
     responses = (
-        (200, b"body"), made(status_code=200, content=b"body"), made(status=200, data=b"body"),
+        (200, b"body"),
+        made(status_code=200, content=b"body"),
+        made(status=200, data=b"body"),
         made(status=200, content=object(), data=memoryview(b"body")),
-    )  # fmt: skip
+    )
     for returned in responses:
         assert plugins.status_and_body(returned) == (200, b"body")
-    for returned in (None, 200, (200, "body"), ("200", b""), made(status=200, content=1)):
+    for returned in (
+        None,
+        200,
+        (200, "body"),
+        ("200", b""),
+        made(status=200, content=1),
+    ):
         with pytest.raises(PluginError):
             plugins.status_and_body(returned)
 
 
 def test_a_function_refuses_a_workload_that_needs_more_than_a_url():
-    refused = [{"method": "POST"}, {"headers": {"A": "b"}}, {"payload_size": 5}, {"timeout": 5.0}, {"read": "chunks"}]
+    refused = [
+        {"method": "POST"},
+        {"headers": {"A": "b"}},
+        {"payload_size": 5},
+        {"timeout": 5.0},
+        {"read": "chunks"},
+    ]
     refused.append({"first_byte": True})
     for fields in refused:
         assert plugins.FunctionClient.refuses(Workload(**fields))[0] in fields
-    assert plugins.FunctionClient.refuses(Workload(path="/{k}", duration=2.0, concurrency=3)) is None
+    assert (
+        plugins.FunctionClient.refuses(
+            Workload(path="/{k}", duration=2.0, concurrency=3)
+        )
+        is None
+    )

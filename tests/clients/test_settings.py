@@ -14,8 +14,18 @@ from clients.measured import measure
 
 def test_the_settings_of_an_upstream_decide_how_it_is_served():
     plain, special = find_upstream("flask"), find_upstream("flask?workers=4&threads=8")
-    assert (plain.special, plain.server, plain.workers, plain.threads) == (False, "gunicorn", None, None)
-    assert (special.framework, special.special, special.workers, special.threads) == ("flask", True, 4, 8)
+    assert (plain.special, plain.server, plain.workers, plain.threads) == (
+        False,
+        "gunicorn",
+        None,
+        None,
+    )
+    assert (special.framework, special.special, special.workers, special.threads) == (
+        "flask",
+        True,
+        4,
+        8,
+    )
     assert find_upstream("aiohttp?server=development&any_path=true").development
     idle = find_upstream("aiohttp?keep_alive=5&proxy_keep_alive=4&max_requests=1000")
     assert (idle.keep_alive, idle.max_requests, idle.changes_proxy) == (5, 1000, True)
@@ -33,7 +43,10 @@ def test_the_settings_of_an_upstream_decide_how_it_is_served():
         ("flask?worker_class=gevent", "worker_class=gevent"),
         ("flask?server=development&workers=2", "workers"),
         ("flask?server=development&keep_alive=2", "development server .* keep_alive"),
-        ("aiohttp?server=development&max_requests=9", "development server .* max_requests"),
+        (
+            "aiohttp?server=development&max_requests=9",
+            "development server .* max_requests",
+        ),
         ("flask?worker_class=sync&keep_alive=2", "sync .* keep_alive"),
         ("flask?worker_class=sync&threads=2", "sync .* threads"),
         ("aiohttp?worker_class=sync", "worker_class"),
@@ -56,15 +69,27 @@ def test_an_unknown_upstream_or_setting_is_refused(name, names):
         ("requests-session@threads?pool=2&pool_block=true", 24, 6, None, 2),
         ("requests-session@threads?max_workers=3", 24, 6, None, 3),
         ("sync_multiprocess?processes=3", 24, 6, None, 3),
-        ("httpx-async@gather?library_defaults=true", 20, 4, None, 20),  # the lab does not limit gather
+        (
+            "httpx-async@gather?library_defaults=true",
+            20,
+            4,
+            None,
+            20,
+        ),  # the lab does not limit gather
         ("aiohttp@workers?loop=uvloop", 12, 4, None, 4),
     ],
 )
-def test_a_server_sees_the_settings_of_a_strategy(strategy, requests, concurrency, connections, in_flight):
+def test_a_server_sees_the_settings_of_a_strategy(
+    strategy, requests, concurrency, connections, in_flight
+):
     """The server holds the first requests until `in_flight` of them have arrived."""
     gate = Gate(in_flight)
     with counting_server(lambda _: gate.wait() or ok(), 0.01) as server:
-        measured = measure(strategy, Workload(requests=requests, concurrency=concurrency, warmup=0), server.url)
+        measured = measure(
+            strategy,
+            Workload(requests=requests, concurrency=concurrency, warmup=0),
+            server.url,
+        )
         assert measured.samples.errors == {}
         assert measured.numbers == list(range(requests))
         assert measured.outcome.connections_begun == server.connections

@@ -12,9 +12,17 @@ from clientlab.statistics.ratios import Ratio
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, "–"), (0, "0 s"), (3.3e-9, "3.30 ns"), (1.5e-6, "1.50 µs"), (0.0123456, "12.3 ms"), (-0.002, "-2.00 ms"),
-     (0.9999, "1.00 s"), (12345, "12,345 s")],
-)  # fmt: skip
+    [
+        (None, "–"),
+        (0, "0 s"),
+        (3.3e-9, "3.30 ns"),
+        (1.5e-6, "1.50 µs"),
+        (0.0123456, "12.3 ms"),
+        (-0.002, "-2.00 ms"),
+        (0.9999, "1.00 s"),
+        (12345, "12,345 s"),
+    ],
+)
 def test_seconds_have_three_digits_in_a_suitable_unit(seconds, text):
     assert units.time(seconds) == text
 
@@ -29,9 +37,15 @@ def test_seconds_have_three_digits_in_a_suitable_unit(seconds, text):
         (1.0, (1.0, 1.0), "1.00 (1.00 to 1.00)"),
     ],
 )
-def test_a_ratio_has_enough_digits_to_show_whether_its_interval_includes_1(value, interval, text):
+def test_a_ratio_has_enough_digits_to_show_whether_its_interval_includes_1(
+    value, interval, text
+):
     low, high = interval or (None, None)
-    assert units.ratio(value, interval) == units.ratio_of(Ratio(value, low, high, 3)) == text
+    assert (
+        units.ratio(value, interval)
+        == units.ratio_of(Ratio(value, low, high, 3))
+        == text
+    )
 
 
 def test_every_unit_has_a_format_and_unknown_differs_from_zero():
@@ -44,5 +58,11 @@ def test_every_unit_has_a_format_and_unknown_differs_from_zero():
     assert units.of_unit(1234.5, "per-second") == "1,234"
     assert units.of_unit(1536 * 1024, "bytes") == "1.50 MiB"
     assert units.of_unit(20.97, "bytes-per-second") == "21.0 B/s"
-    assert (units.of_unit(1234, "count"), units.of_unit(1.5, "count")) == ("1,234", "1.50")
-    assert (units.of_unit(0.005, "share"), units.digits(float("inf"))) == ("0.500 %", "inf")
+    assert (units.of_unit(1234, "count"), units.of_unit(1.5, "count")) == (
+        "1,234",
+        "1.50",
+    )
+    assert (units.of_unit(0.005, "share"), units.digits(float("inf"))) == (
+        "0.500 %",
+        "inf",
+    )

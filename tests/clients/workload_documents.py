@@ -1,4 +1,6 @@
-"""Workloads as experiment files and run files hold them: their texts are parsed to values."""
+"""Workloads as experiment files and run files hold them: their texts are parsed to
+values.
+"""
 
 from __future__ import annotations
 

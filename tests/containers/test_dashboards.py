@@ -1,4 +1,6 @@
-"""The panels' queries on a real Prometheus, beside the run documents that they are about."""
+"""The panels' queries on a real Prometheus, beside the run documents that they are
+about.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from clientlab.judging.judgement import with_judgement
 from clientlab.reports.comparison import change_cells, is_known
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
-from clients.documents import a_failed_trial, a_run, a_trial, a_whole_run, quantiles, with_changes
+from clients.documents import (
+    a_failed_trial,
+    a_run,
+    a_trial,
+    a_whole_run,
+    quantiles,
+    with_changes,
+)
 from grafana_panels import DASHBOARDS, expressions, panels
 from running import eventually
 
@@ -50,17 +59,24 @@ def _slower() -> Run:
         if not figures.wall_seconds or not figures.requests_per_second:
             return trial
         half = figures.requests_per_second / 2
-        return with_changes(trial, wall_seconds=2 * figures.wall_seconds, requests_per_second=half)
+        return with_changes(
+            trial, wall_seconds=2 * figures.wall_seconds, requests_per_second=half
+        )
 
     run = a_whole_run()
     later = {"run": SLOWER, "created": "2044-05-06T08:09:10+00:00"}
-    return run.model_copy(update={**later, "trials": [twice(trial) for trial in run.trials]})
+    return run.model_copy(
+        update={**later, "trials": [twice(trial) for trial in run.trials]}
+    )
 
 
 def _failing() -> Run:
     """Return a run with a lower bound, and an arm of which everything failed."""
     bounds = quantiles(0.005, 0.3, at_least=["p99", "max"])
-    trials = [a_trial("urllib3", number, errors={"timeout": 30}, latency_seconds=bounds) for number in (1, 2, 3)]
+    trials = [
+        a_trial("urllib3", number, errors={"timeout": 30}, latency_seconds=bounds)
+        for number in (1, 2, 3)
+    ]
     return with_judgement(a_run(*trials, a_failed_trial("pycurl"), name=FAILING))
 
 
@@ -69,24 +85,44 @@ def canned(stack) -> dict[str, Run]:
     """Runs that the exporter publishes."""
     runs = [a_whole_run().model_copy(update={"run": BASE}), _slower(), _failing()]
     for run in runs:
-        stack.write("lab", f"/results/{run.run}/run.json", run.model_dump_json(indent=1))
+        stack.write(
+            "lab", f"/results/{run.run}/run.json", run.model_dump_json(indent=1)
+        )
     for run in runs:
         seen = f'clientlab_run_info{{run="{run.run}"}}'
-        eventually(lambda seen=seen: stack.prometheus(seen), "the run in Prometheus", 30)
+        eventually(
+            lambda seen=seen: stack.prometheus(seen), "the run in Prometheus", 30
+        )
     return {run.run: run for run in runs}
 
 
 @pytest.fixture(scope="session")
 def measured(stack) -> Run:
     """A run with three trials of each arm, measured while Prometheus looks."""
-    words = ("-t", "pycurl", "-t", "aiohttp@workers", "-c", "8", "-d", "1s", "--delay", "5ms")
+    words = (
+        "-t",
+        "pycurl",
+        "-t",
+        "aiohttp@workers",
+        "-c",
+        "8",
+        "-d",
+        "1s",
+        "--delay",
+        "5ms",
+    )
     stack.lab("run", *words, "--rounds", "3", "--name", "measured")
     return Run.model_validate(stack.document("measured"))
 
 
 def expression_of(title: str) -> str:
     """Return the first query of the panel with this title."""
-    [found] = [panel["targets"][0]["expr"] for name in DASHBOARDS for panel in panels(name) if panel["title"] == title]
+    [found] = [
+        panel["targets"][0]["expr"]
+        for name in DASHBOARDS
+        for panel in panels(name)
+        if panel["title"] == title
+    ]
     return found
 
 
@@ -117,7 +153,9 @@ def test_the_standings_are_those_of_the_report(stack, canned, name):
 def test_failed_trials_and_bounds_are_shown(stack):
     found = rows(stack, "Is anything wrong?", "kind", "text", run=FAILING)
     assert ("failed", "pycurl: it broke") in found
-    assert rows(stack, "Who is ahead?", "p99", "errors", run=FAILING) == {("≥ 300 ms", "3.00 %")}
+    assert rows(stack, "Who is ahead?", "p99", "errors", run=FAILING) == {
+        ("≥ 300 ms", "3.00 %")
+    }
 
 
 def test_changes_are_those_of_compare(stack, canned):
@@ -130,7 +168,9 @@ def test_changes_are_those_of_compare(stack, canned):
             if is_known(change):
                 expected.add((arm, figure.key, " ".join(change_cells(change)[1:])))
     pair = {"run": SLOWER, "baseline": BASE}
-    assert rows(stack, "Which arms changed?", "arm", "figure", "text", **pair) == expected
+    assert (
+        rows(stack, "Which arms changed?", "arm", "figure", "text", **pair) == expected
+    )
 
 
 def test_claims_have_their_verdicts(stack, canned):
@@ -144,7 +184,9 @@ def test_rates_over_time_are_those_of_the_trials(stack, measured):
     found = series(stack, "How many requests a second succeed?", measured.run)
     for arm in measured.experiment.arms:
         figures = [trial.figures for trial in measured.finished_trials_of(arm.name)]
-        true = sum(one.requests for one in figures) / sum(one.wall_seconds for one in figures)
+        true = sum(one.requests for one in figures) / sum(
+            one.wall_seconds for one in figures
+        )
         assert median(found[arm.name]) == pytest.approx(true, rel=0.1)
 
 
@@ -162,42 +204,67 @@ def series(stack, title: str, run: str) -> dict[str, list[float]]:
     now = time.time()
     when = {"start": str(now - MINUTES * 60), "end": str(now), "step": "1"}
     found = stack.prometheus(fill(expression_of(title), run=run), **when)
-    return {row["metric"]["legend"]: [float(value) for _, value in row["values"] if value != "NaN"] for row in found}
+    return {
+        row["metric"]["legend"]: [
+            float(value) for _, value in row["values"] if value != "NaN"
+        ]
+        for row in found
+    }
 
 
 @pytest.mark.usefixtures("measured")
 def test_the_query_of_each_panel_returns_data(stack, canned):
     """With its variables filled in, for at least one of the runs."""
     stack.write("lab", "/results/faulty.toml", EXPERIMENTS)
-    stack.lab("run", "/results/faulty.toml", "--name", "faulty", check=False)  # exit code 3
+    stack.lab(
+        "run", "/results/faulty.toml", "--name", "faulty", check=False
+    )  # exit code 3
     pair = {"baseline": BASE, "run": SLOWER, "figure": "throughput"}
     about = {"experiment": canned[SLOWER].experiment.name, "choice": "newest"}
-    choices = [{**pair, **about}, *({**pair, **about, "run": run} for run in ("measured", "faulty"))]
+    choices = [
+        {**pair, **about},
+        *({**pair, **about, "run": run} for run in ("measured", "faulty")),
+    ]
     now = time.time()
     when = {"start": str(now - MINUTES * 60), "end": str(now), "step": "2"}
 
     def has_data(expression: str) -> bool:
         found = [fill(expression, **values) for values in choices]
         return any(
-            value != "NaN" for one in found for row in stack.prometheus(one, **when) for _, value in row["values"]
+            value != "NaN"
+            for one in found
+            for row in stack.prometheus(one, **when)
+            for _, value in row["values"]
         )
 
-    differing = 'clientlab_run_difference{run="$run", baseline="$baseline"}'  # nothing differs
+    differing = (
+        'clientlab_run_difference{run="$run", baseline="$baseline"}'  # nothing differs
+    )
     for name in DASHBOARDS:
         for expression in expressions(name):
             assert expression == differing or has_data(expression), expression
 
 
 def test_every_choice_of_a_dashboard_has_values(stack, canned):
-    values = {"run": SLOWER, "choice": "newest", "experiment": canned[SLOWER].experiment.name}
+    values = {
+        "run": SLOWER,
+        "choice": "newest",
+        "experiment": canned[SLOWER].experiment.name,
+    }
     for dashboard in DASHBOARDS.values():
         for variable in dashboard["templating"]["list"]:
             query = fill(variable["query"]["query"], **values)
             if found := re.fullmatch(r"query_result\((.+)\)", query):
                 result = stack.prometheus(found[1])
-                texts = [json.dumps(row["metric"]).replace('": "', '="') for row in result]
+                texts = [
+                    json.dumps(row["metric"]).replace('": "', '="') for row in result
+                ]
                 pattern = variable["regex"].strip("/").replace("[{ ,]", '"')
                 assert any(re.search(pattern, text) for text in texts), query
                 continue
-            selector, label = re.fullmatch(r"label_values\((.+), (\w+)\)", query).groups()
-            assert any(label in row["metric"] for row in stack.prometheus(selector)), query
+            selector, label = re.fullmatch(
+                r"label_values\((.+), (\w+)\)", query
+            ).groups()
+            assert any(label in row["metric"] for row in stack.prometheus(selector)), (
+                query
+            )

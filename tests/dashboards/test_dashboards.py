@@ -25,7 +25,9 @@ LABELS |= {label for _, labels in FAMILIES.values() for label in labels}
 
 
 def test_the_files_are_current():
-    assert {path: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()} == make_files()
+    assert {
+        path: path.read_text(encoding="utf-8") for path in FOLDER.iterdir()
+    } == make_files()
 
 
 def reread(model, document: dict) -> dict:
@@ -38,7 +40,9 @@ def test_grafanas_own_models_know_every_field(name):
     assert reread(Dashboard, DASHBOARDS[name])["panels"] == DASHBOARDS[name]["panels"]
     for panel in panels(name):
         kind = importlib.import_module(f"grafana_foundation_sdk.models.{panel['type']}")
-        assert reread(kind.Options, panel["options"]) == panel["options"], panel["title"]
+        assert reread(kind.Options, panel["options"]) == panel["options"], panel[
+            "title"
+        ]
         if custom := panel.get("fieldConfig", {}).get("defaults", {}).get("custom"):
             assert reread(kind.FieldConfig, custom) == custom, panel["title"]
         for target in panel["targets"]:
@@ -53,11 +57,19 @@ def test_a_dashboard_refreshes_by_itself(name):
 
 
 def test_the_newest_run_is_the_first_choice_and_stays_so():
-    """Choices keep the order of the query, which is by time, and are read again at each refresh."""
+    """Choices keep the order of the query, which is by time, and are read again at each
+    refresh.
+    """
     variables = {one["name"]: one for one in DASHBOARDS["live"]["templating"]["list"]}
-    assert variables["choice"]["query"]["query"] == "query_result(sort_desc(clientlab_run_choice))"
+    assert (
+        variables["choice"]["query"]["query"]
+        == "query_result(sort_desc(clientlab_run_choice))"
+    )
     assert {(one["sort"], one["refresh"]) for one in variables.values()} == {(0, 2)}
-    assert [name for name, one in variables.items() if one["hide"]] == ["run", "experiment"]
+    assert [name for name, one in variables.items() if one["hide"]] == [
+        "run",
+        "experiment",
+    ]
 
 
 def test_the_dashboards_lead_to_each_other_with_the_run():
@@ -79,7 +91,9 @@ def test_no_query_averages_quantiles_or_mixes_runs(name):
             expression = target["expr"]
             assert not re.search(r"\bavg", expression), expression
             if "clientlab" in expression and panel["title"] != "Which runs are there?":
-                assert re.search(r'(run|baseline)="\$(run|baseline)"', expression), expression
+                assert re.search(r'(run|baseline)="\$(run|baseline)"', expression), (
+                    expression
+                )
 
 
 @pytest.fixture
@@ -92,7 +106,10 @@ def exported(tmp_path) -> set[str]:
     trial.ended()
     upstream = UpstreamCollector(Book(), "", "")
     metrics = [*upstream.collect(), *run.collect()]
-    names = {metric.name + ("_total" if metric.type == "counter" else "") for metric in metrics}
+    names = {
+        metric.name + ("_total" if metric.type == "counter" else "")
+        for metric in metrics
+    }
     return names | {f"clientlab_run_{family}" for family in FAMILIES}
 
 
@@ -100,7 +117,9 @@ def exported(tmp_path) -> set[str]:
 def test_every_metric_and_label_exists(name, exported):
     for expression in expressions(name):
         ours = set(re.findall(r"\b(?:clientlab|mockupstream)_\w+", expression))
-        assert {re.sub(r"_(bucket|count|sum)$", "", metric) for metric in ours} <= exported
+        assert {
+            re.sub(r"_(bucket|count|sum)$", "", metric) for metric in ours
+        } <= exported
         lists = re.findall(r"(?:by|on|group_left) \(([^)]*)\)", expression)
         used = {label for labels in lists for label in labels.split(", ") if label}
         used |= set(re.findall(r"[{,] ?(\w+)(?:=~|!=|=)\"", expression))

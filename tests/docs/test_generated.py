@@ -1,4 +1,6 @@
-"""The blocks that scripts/generate writes are current, and scripts/findings stores runs that can be read."""
+"""The blocks that scripts/generate writes are current, and scripts/findings stores runs
+that can be read.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_the_blocks_of_the_documentation_are_current():
 
 def test_a_block_is_replaced_and_all_else_is_kept():
     text = refresh(PAGE)
-    assert text.startswith("# Title\n\n<!-- $ clientlab list executors --markdown -->\n\n| name |")
+    assert text.startswith(
+        "# Title\n\n<!-- $ clientlab list executors --markdown -->\n\n| name |"
+    )
     assert text.endswith("|\n\n<!-- end -->\n\nend\n")
     assert refresh(text) == text
 
@@ -40,7 +44,10 @@ def test_a_block_is_replaced_and_all_else_is_kept():
         PAGE.replace("<!-- end -->\n", ""),
         PAGE.replace("clientlab list executors", "ls"),
         PAGE.replace("executors", "everything"),
-        PAGE.replace("list executors --markdown", "report findings/shown/demo.json.gz --markdown | claims"),
+        PAGE.replace(
+            "list executors --markdown",
+            "report findings/shown/demo.json.gz --markdown | claims",
+        ),
     ],
 )
 def test_a_wrong_block_is_refused(text):
@@ -49,17 +56,26 @@ def test_a_wrong_block_is_refused(text):
 
 
 def test_a_stored_run_is_read_as_it_was(tmp_path, monkeypatch):
-    """The same run gives the same bytes; one of many trials loses what no page shows."""
+    """The same run gives the same bytes; one of many trials loses what no
+    page shows.
+    """
     run = a_run(a_trial("urllib3", 1), a_trial("urllib3", 2))
     (tmp_path / "run.json").write_text(run.model_dump_json())
     program.store(tmp_path / "run.json", tmp_path / "one.json.gz")
     program.store(tmp_path / "run.json", tmp_path / "two.json.gz")
-    assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
-    assert json.loads(read_run(tmp_path / "one.json.gz").model_dump_json()) == json.loads(run.model_dump_json())
+    assert (tmp_path / "one.json.gz").read_bytes() == (
+        tmp_path / "two.json.gz"
+    ).read_bytes()
+    assert json.loads(
+        read_run(tmp_path / "one.json.gz").model_dump_json()
+    ) == json.loads(run.model_dump_json())
     monkeypatch.setattr(program, "MOST_TRIALS", 1)
     program.store(tmp_path / "run.json", tmp_path / "two.json.gz", "clientlab run it")
     found = read_run(tmp_path / "two.json.gz")
-    assert ([trial.figures.histogram for trial in found.trials], found.experiment.command) == (
+    assert (
+        [trial.figures.histogram for trial in found.trials],
+        found.experiment.command,
+    ) == (
         [None, None],
         "clientlab run it",
     )

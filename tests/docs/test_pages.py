@@ -35,12 +35,20 @@ def unknown_words(line: str) -> list[str]:
         command = below
         words.pop(1)
     options = {"--help", "-h"}.union(*(option.opts for option in command.params))
-    return [word for word in words[1:] if re.fullmatch(r"--?[a-z][a-z-]*", word) and word not in options]
+    return [
+        word
+        for word in words[1:]
+        if re.fullmatch(r"--?[a-z][a-z-]*", word) and word not in options
+    ]
 
 
 def test_the_commands_of_the_pages_exist_with_their_options():
     assert len(EXAMPLES) >= 20
-    assert [(path, line, unknown) for path, line in EXAMPLES if (unknown := unknown_words(line))] == []
+    assert [
+        (path, line, unknown)
+        for path, line in EXAMPLES
+        if (unknown := unknown_words(line))
+    ] == []
 
 
 def test_the_python_code_of_the_pages_is_python():
@@ -51,7 +59,9 @@ def test_the_python_code_of_the_pages_is_python():
 
 def test_the_experiments_that_are_shown_can_be_run(tmp_path):
     shown = r"<!-- (experiment|\S+\.toml) -->\n```toml\n(.*?)```"
-    found = [match for text in TEXTS.values() for match in re.findall(shown, text, re.DOTALL)]
+    found = [
+        match for text in TEXTS.values() for match in re.findall(shown, text, re.DOTALL)
+    ]
     assert {name for name, _ in found} >= {"experiment", "crawl.toml", "idle.toml"}
     for name, text in found:
         path = tmp_path / (name if "." in name else f"{name}.toml")
@@ -71,7 +81,11 @@ def test_every_file_that_is_linked_exists():
 
 
 def test_every_folder_and_file_that_is_named_exists():
-    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+    folders = {
+        path.name
+        for path in ROOT.iterdir()
+        if path.is_dir() and not path.name.startswith(".")
+    }
     missing = [
         (path, name)
         for path, text in TEXTS.items()
@@ -79,7 +93,7 @@ def test_every_folder_and_file_that_is_named_exists():
         for name in (word.rstrip(",.;:/").partition("::")[0] for word in code.split())
         if "/" in name and name.partition("/")[0] in folders - {"results", "site"}
         if not re.search(r"[<{*…]|NAME", name) and not (ROOT / name).exists()
-    ]  # fmt: skip
+    ]
     assert missing == []
 
 
@@ -91,5 +105,7 @@ def _pages(nav):
 
 def test_every_page_has_its_place_in_the_navigation_and_every_place_its_page():
     """The strict build looks at links, and not at the navigation."""
-    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]["nav"]
     assert sorted(_pages(nav)) == sorted(path.name for path in DOCS.glob("*.md"))

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def upstreams() -> Iterator[dict[str, Server]]:
-    """Both upstreams by framework, with limits low enough to meet: 10 s, 1 MiB of a request and of a response."""
+    """Both upstreams by framework, with limits low enough to meet: 10 s, 1 MiB of a
+    request and of a response.
+    """
     limits = {"max_delay": "10s", "max_body": str(1 << 20), "max_size": str(1 << 20)}
     with ExitStack() as stack:
-        yield {framework: stack.enter_context(gunicorn(framework, **limits)) for framework in FRAMEWORKS}
+        yield {
+            framework: stack.enter_context(gunicorn(framework, **limits))
+            for framework in FRAMEWORKS
+        }
 
 
 @pytest.fixture(params=FRAMEWORKS)

@@ -11,7 +11,10 @@ import pytest
 from mockupstream.alarm import Alarm, KernelAlarm, LoopAlarm
 
 KINDS = [
-    pytest.param(KernelAlarm, marks=pytest.mark.skipif(sys.platform != "linux", reason="timerfd is Linux's")),
+    pytest.param(
+        KernelAlarm,
+        marks=pytest.mark.skipif(sys.platform != "linux", reason="timerfd is Linux's"),
+    ),
     LoopAlarm,
 ]
 
@@ -30,7 +33,9 @@ def test_no_sleeper_wakes_early(kind: type[KernelAlarm | LoopAlarm]) -> None:
             assert time.monotonic() >= start + seconds
             woken.append(seconds)
 
-        await asyncio.gather(*(sleep(seconds) for seconds in (0.05, 0.0, 0.02, -1.0, 0.0501, 0.02, 0.01)))
+        await asyncio.gather(
+            *(sleep(seconds) for seconds in (0.05, 0.0, 0.02, -1.0, 0.0501, 0.02, 0.01))
+        )
         alarm.close()
         return woken
 

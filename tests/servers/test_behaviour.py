@@ -16,7 +16,11 @@ NOON = {"when": "2018-11-01T12:00:00"}
 
 def reader(**variables: str) -> BehaviourReader:
     """Return a reader for these MOCKUPSTREAM_ variables."""
-    return BehaviourReader(read_settings({f"MOCKUPSTREAM_{name}": value for name, value in variables.items()}))
+    return BehaviourReader(
+        read_settings(
+            {f"MOCKUPSTREAM_{name}": value for name, value in variables.items()}
+        )
+    )
 
 
 def test_empty_variables_have_their_defaults() -> None:
@@ -26,7 +30,12 @@ def test_empty_variables_have_their_defaults() -> None:
 
 @pytest.mark.parametrize(
     ("variable", "value"),
-    [("DELAY", "soon"), ("DELAY", "90s"), ("MAX_DELAY", "uniform:1s,2s"), ("MAX_BODY", "1MB")],
+    [
+        ("DELAY", "soon"),
+        ("DELAY", "90s"),
+        ("MAX_DELAY", "uniform:1s,2s"),
+        ("MAX_BODY", "1MB"),
+    ],
 )
 def test_an_invalid_variable_ends_the_server_with_one_line(
     variable: str, value: str, capsys: pytest.CaptureFixture[str]
@@ -40,10 +49,17 @@ def test_an_invalid_variable_ends_the_server_with_one_line(
 
 
 def test_the_query_overrides_the_default() -> None:
-    behaviour = reader(DELAY="120ms").read("delay=5ms&status=404&delay=7ms&lon=1%2E5&empty=")
+    behaviour = reader(DELAY="120ms").read(
+        "delay=5ms&status=404&delay=7ms&lon=1%2E5&empty="
+    )
     assert behaviour.wait == (0.005, "delay;dur=5.0")
     assert behaviour.status == 404
-    assert behaviour.parameters == {"delay": "5ms", "status": "404", "lon": "1.5", "empty": ""}
+    assert behaviour.parameters == {
+        "delay": "5ms",
+        "status": "404",
+        "lon": "1.5",
+        "empty": "",
+    }
 
 
 def test_a_draw_beyond_the_limit_is_refused() -> None:
@@ -58,7 +74,9 @@ def test_a_draw_beyond_the_limit_is_refused() -> None:
         draw_often()
 
 
-@pytest.mark.parametrize("query", ["delay=", "delay=soon", "delay=61", "status=99", "status=1e2", "seed=-1"])
+@pytest.mark.parametrize(
+    "query", ["delay=", "delay=soon", "delay=61", "status=99", "status=1e2", "seed=-1"]
+)
 def test_an_invalid_query_is_refused(query: str) -> None:
     ours = reader()
     with pytest.raises(RefusedError) as refused:
@@ -77,10 +95,20 @@ def test_the_position_of_mars_is_the_one_seen_from_greenwich() -> None:
 
 @pytest.mark.parametrize(
     ("planet", "parameters", "status"),
-    [("vulcan", {}, 404), *(("mars", {name: text}, 400) for name, text in (
-        ("lon", "nan"), ("lat", "91"), ("elevation", "inf"), ("when", "now"), ("when", "9999-12-31T23:59:59-12:00"),
-    ))],
-)  # fmt: skip
+    [
+        ("vulcan", {}, 404),
+        *(
+            ("mars", {name: text}, 400)
+            for name, text in (
+                ("lon", "nan"),
+                ("lat", "91"),
+                ("elevation", "inf"),
+                ("when", "now"),
+                ("when", "9999-12-31T23:59:59-12:00"),
+            )
+        ),
+    ],
+)
 def test_an_unknown_planet_or_an_invalid_parameter_is_refused(
     planet: str, parameters: dict[str, str], status: int
 ) -> None:

@@ -19,7 +19,12 @@ HELD = "mockupstream_hold_seconds_count"
 def samples(book: Book, threads: int | None = None) -> dict[str, float]:
     """Return the unlabelled samples of a scrape."""
     families = UpstreamCollector(book, "flask", "gunicorn", threads).collect()
-    return {sample.name: sample.value for family in families for sample in family.samples if not sample.labels}
+    return {
+        sample.name: sample.value
+        for family in families
+        for sample in family.samples
+        if not sample.labels
+    }
 
 
 def work(book: Book, number: int) -> None:
@@ -34,7 +39,11 @@ def work(book: Book, number: int) -> None:
 
 def changes(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
     """Return the samples that changed, with their differences."""
-    return {name: value - before.get(name, 0) for name, value in after.items() if value != before.get(name, 0)}
+    return {
+        name: value - before.get(name, 0)
+        for name, value in after.items()
+        if value != before.get(name, 0)
+    }
 
 
 @pytest.mark.real
@@ -59,7 +68,8 @@ def test_totals_include_ended_workers_and_gauges_do_not() -> None:
 
 
 def test_a_worker_that_replaces_another_goes_on_counting_in_its_page() -> None:
-    """More workers can start than there are pages, and each page is one worker of the server.
+    """More workers can start than there are pages, and each page is one worker of the
+    server.
 
     Without threads, there is no limit of request slots and no sample.
     """
@@ -71,11 +81,19 @@ def test_a_worker_that_replaces_another_goes_on_counting_in_its_page() -> None:
         assert book.reserve() == 0
         work(book, 0)
     found = samples(book, threads=4)
-    assert (found["mockupstream_workers"], found["mockupstream_request_slots"], found[IN_FLIGHT]) == (2, 8, 2)
+    assert (
+        found["mockupstream_workers"],
+        found["mockupstream_request_slots"],
+        found[IN_FLIGHT],
+    ) == (2, 8, 2)
     assert found[ACCEPTED] == found[HELD] == MOST_WORKERS + 1
     book.close(0)
     found = samples(book, threads=4)
-    assert (found["mockupstream_workers"], found["mockupstream_request_slots"], found[IN_FLIGHT]) == (1, 8, 1)
+    assert (
+        found["mockupstream_workers"],
+        found["mockupstream_request_slots"],
+        found[IN_FLIGHT],
+    ) == (1, 8, 1)
     assert "mockupstream_request_slots" not in samples(book)
 
 
@@ -130,6 +148,10 @@ def test_the_counters_of_the_workers_add_up(upstream: Server) -> None:
         ("worker_cpu_seconds_total", "cpu_seconds_total"),
         ("worker_hold_seconds_total", "hold_seconds_sum"),
     ):
-        parts = [value for name, value in found.items() if name.startswith(f"mockupstream_{worker}")]
+        parts = [
+            value
+            for name, value in found.items()
+            if name.startswith(f"mockupstream_{worker}")
+        ]
         assert len(parts) == 2
         assert sum(parts) == pytest.approx(found[f"mockupstream_{total}"])

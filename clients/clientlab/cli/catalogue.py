@@ -45,12 +45,19 @@ def rows(what: str, *, here: bool) -> Rows:
 
 
 def strategy_rows(*, here: bool = False) -> Rows:
-    """Return a row per listed strategy. `source` names the experiments of published articles that use it."""
+    """Return a row per listed strategy.
+
+    `source` names the experiments of published articles that use it.
+    """
     measured_by, found = articles(), []
     for strategy in (*strategies.STRATEGIES.values(), *strategies_of_packages()):
         reason = strategies.unavailable(strategy) if here else None
         notes = [f"unavailable: {reason}"] if reason else []
-        notes += [f"{strategy.wrong}; fixed by {strategy.mended_by}"] if strategy.wrong else []
+        notes += (
+            [f"{strategy.wrong}; fixed by {strategy.mended_by}"]
+            if strategy.wrong
+            else []
+        )
         row = {
             "name": strategy.name,
             "client": strategy.client,
@@ -65,7 +72,10 @@ def strategy_rows(*, here: bool = False) -> Rows:
 
 
 def client_rows() -> Rows:
-    """Return a row per client. Its quirks are where it behaves differently from other libraries."""
+    """Return a row per client.
+
+    Its quirks are where it behaves differently from other libraries.
+    """
     return [
         {
             "name": spec.name,
@@ -75,7 +85,10 @@ def client_rows() -> Rows:
             "description": spec.description,
             "quirks": "; ".join(_describe_quirks(spec.quirks)),
         }
-        for spec in (*CLIENTS.values(), *(one for one in strategies.of_packages() if isinstance(one, ClientSpec)))
+        for spec in (
+            *CLIENTS.values(),
+            *(one for one in strategies.of_packages() if isinstance(one, ClientSpec)),
+        )
     ]
 
 
@@ -85,7 +98,9 @@ def _describe_quirks(quirks: Quirks) -> Iterator[str]:
         if value is True:
             yield one.metadata["description"]
         elif isinstance(value, tuple) and value:
-            values = (": ".join(item) if isinstance(item, tuple) else item for item in value)
+            values = (
+                ": ".join(item) if isinstance(item, tuple) else item for item in value
+            )
             yield f"{one.metadata['description']} ({', '.join(values)})"
         elif value != one.default:
             yield f"{one.metadata['description']}: {value:,g}"
@@ -93,8 +108,14 @@ def _describe_quirks(quirks: Quirks) -> Iterator[str]:
 
 def executor_rows() -> Rows:
     """Return a row per executor."""
-    specs = (*EXECUTORS.values(), *(one for one in strategies.of_packages() if isinstance(one, ExecutorSpec)))
-    return [{"name": spec.name, "runs": spec.needs, "description": spec.description} for spec in specs]
+    specs = (
+        *EXECUTORS.values(),
+        *(one for one in strategies.of_packages() if isinstance(one, ExecutorSpec)),
+    )
+    return [
+        {"name": spec.name, "runs": spec.needs, "description": spec.description}
+        for spec in specs
+    ]
 
 
 def _figure_rows() -> Rows:
@@ -125,16 +146,31 @@ def _caution_rows() -> Rows:
 
 
 def _setting_rows() -> Rows:
-    """Return a row per name, type and default of a setting. This loads the installed libraries."""
+    """Return a row per name, type and default of a setting.
+
+    This loads the installed libraries.
+    """
     owners: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for client in CLIENTS.values():
         if client.policy == "pool" and not client.program:
-            owners["pool", "number or none" if client.unlimited else "number", "the concurrency"].append(client.name)
+            owners[
+                "pool",
+                "number or none" if client.unlimited else "number",
+                "the concurrency",
+            ].append(client.name)
     for executor in EXECUTORS.values():
-        for name in filter(None, ("pool" if executor.policy == "pool" else "", executor.size)):
+        for name in filter(
+            None, ("pool" if executor.policy == "pool" else "", executor.size)
+        ):
             owners[name, "number", "the concurrency"].append(executor.name)
-    owners["library_defaults", "true or false", "false"].append("every client with a pool")
-    for owner, place in ((spec.name, spec.import_path) for specs in (CLIENTS, EXECUTORS) for spec in specs.values()):
+    owners["library_defaults", "true or false", "false"].append(
+        "every client with a pool"
+    )
+    for owner, place in (
+        (spec.name, spec.import_path)
+        for specs in (CLIENTS, EXECUTORS)
+        for spec in specs.values()
+    ):
         try:
             parameters = inspect.signature(strategies.load(place)).parameters
         except ModuleNotFoundError:
@@ -143,7 +179,8 @@ def _setting_rows() -> Rows:
             value = parameters[name].default
             default = units.UNKNOWN if value is None else write_setting(value)
             if name == "start_method":
-                default = "fork; on macOS spawn"  # the same in the documentation, wherever it is generated
+                # The same in the documentation, wherever it is generated.
+                default = "fork; on macOS spawn"
             owners[name, _SETTING_TYPES[kind], default].append(owner)
     return [
         {"name": name, "type": kind, "default": default, "of": ", ".join(names)}
@@ -161,7 +198,9 @@ def _experiment_rows() -> Rows:
             "takes about": units.minutes(estimate_seconds(plan)),
             "quick": units.minutes(estimate_seconds(read_plan(path, quick=True))),
             "question": plan.question,
-            "source": f"{one.authors}, {one.date}: {one.title}" if (one := plan.source) else units.UNKNOWN,
+            "source": f"{one.authors}, {one.date}: {one.title}"
+            if (one := plan.source)
+            else units.UNKNOWN,
         }
         for name, path in bundled().items()
         for plan in [read_plan(path)]
@@ -169,9 +208,20 @@ def _experiment_rows() -> Rows:
 
 
 def markdown(rows: Rows) -> str:
-    """Return rows as a Markdown table. Names are code; bars and angle brackets in other cells are escaped."""
+    """Return rows as a Markdown table.
+
+    Names are code; bars and angle brackets in other cells are escaped.
+    """
     escapes = str.maketrans({"|": r"\|", "<": "&lt;", "*": r"\*"})
-    headings = [key for key in rows[0] if key not in {"quirks", "unit", "advice"}]  # too much for a page
+    headings = [
+        key for key in rows[0] if key not in {"quirks", "unit", "advice"}
+    ]  # too much for a page
     lines = [headings, ["---"] * len(headings)]
-    lines += [[f"`{row['name']}`", *(str(row[key]).translate(escapes) for key in headings[1:])] for row in rows]
+    lines += [
+        [
+            f"`{row['name']}`",
+            *(str(row[key]).translate(escapes) for key in headings[1:]),
+        ]
+        for row in rows
+    ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

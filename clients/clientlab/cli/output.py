@@ -1,4 +1,5 @@
-"""Tables and reports on the terminal, and the files that `run`, `report` and `compare` write.
+"""Tables and reports on the terminal, and the files that `run`, `report` and `compare`
+write.
 
 Rich takes a while to import, so commands import this module when they run.
 """
@@ -28,25 +29,43 @@ PIPE_COLUMNS = 150  # columns of a table if the output is not a terminal
 
 
 class LabConsole(Console):
-    """A console that escapes what a terminal would obey, and carries on if its reader goes away (`2>&1 | head -1`)."""
+    """A console that escapes what a terminal would obey, and carries on if its reader
+    goes away (`2>&1 | head -1`).
+    """
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(emoji=False, **settings)  # a strategy of a file may be called mine.py:ok:
+        super().__init__(
+            emoji=False, **settings
+        )  # a strategy of a file may be called mine.py:ok:
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render as Rich does, without the escape sequences in texts. Rich adds its own later."""
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as Rich does, without the escape sequences in texts.
+
+        Rich adds its own later.
+        """
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(make_printable(segment.text), segment.style)
+            yield (
+                segment
+                if segment.control
+                else Segment(make_printable(segment.text), segment.style)
+            )
 
     def on_broken_pipe(self) -> None:
-        """Print nothing more. Rich calls this if a write finds no reader, and would end the process."""
+        """Print nothing more.
+
+        Rich calls this if a write finds no reader, and would end the process.
+        """
         self.quiet = True
         # What is left in the buffer would fail once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return the console for tables: as wide as the terminal, or `PIPE_COLUMNS` wide."""
+    """Return the console for tables: as wide as the terminal, or
+    `PIPE_COLUMNS` wide.
+    """
     made = LabConsole(stderr=stderr)
     return made if made.is_terminal else LabConsole(stderr=stderr, width=PIPE_COLUMNS)
 
@@ -74,11 +93,19 @@ def show_thresholds(judged: Sequence[ThresholdResult], *, stderr: bool) -> int:
 
 
 def write_files(
-    run: Run, judged: Sequence[ThresholdResult], targets: Mapping[str, Any], *, whole: bool = False, stderr: bool
+    run: Run,
+    judged: Sequence[ThresholdResult],
+    targets: Mapping[str, Any],
+    *,
+    whole: bool = False,
+    stderr: bool,
 ) -> None:
-    """Write the files whose paths are given, and print the paths. `targets`: option → path.
+    """Write the files whose paths are given, and print the paths.
 
-    Raise the LabError or OSError of the first file that cannot be written, after the others are.
+    `targets`: option → path.
+
+    Raise the LabError or OSError of the first file that cannot be written, after the
+    others are.
     """
     errors: list[LabError | OSError] = []
     for option, target in targets.items():
@@ -93,10 +120,18 @@ def write_files(
 
 
 def _write_file(
-    run: Run, judged: Sequence[ThresholdResult], option: str, target: Any, *, whole: bool, stderr: bool
+    run: Run,
+    judged: Sequence[ThresholdResult],
+    option: str,
+    target: Any,
+    *,
+    whole: bool,
+    stderr: bool,
 ) -> None:
     if option == "chart":
-        from clientlab.reports.drawing import write as draw  # matplotlib takes half a second to import
+        from clientlab.reports.drawing import (
+            write as draw,
+        )  # matplotlib takes half a second to import
 
         draw(run, target)
         echo(f"chart: {target}", err=stderr)
@@ -107,13 +142,17 @@ def _write_file(
     elif option == "csv":
         write_text(target, as_csv.render(run), option, stderr=stderr)
     elif option == "markdown":
-        write_text(target, as_markdown.render(run, judged, whole=whole), option, stderr=stderr)
+        write_text(
+            target, as_markdown.render(run, judged, whole=whole), option, stderr=stderr
+        )
     elif option == "junit":
         write_text(target, as_junit.render(run, judged), option, stderr=stderr)
 
 
 def write_text(target: Path | str, text: str, name: str, *, stderr: bool) -> None:
-    """Write the file of the option ``--name`` and print its path, or print the text. Raise LabError or OSError.
+    """Write the file of the option ``--name`` and print its path, or print the text.
+
+    Raise LabError or OSError.
 
     A run file is refused, because its run would be lost.
     """
@@ -127,6 +166,9 @@ def write_text(target: Path | str, text: str, name: str, *, stderr: bool) -> Non
         except LabError:
             pass  # any other file may be replaced
         else:
-            raise LabError(f"--{name} {path}: this is a run file, and would be lost; name another file")
+            raise LabError(
+                f"--{name} {path}: this is a run file, and would be lost; name another"
+                " file"
+            )
     path.write_text(make_printable(text), encoding="utf-8")
     echo(f"{name}: {path}", err=stderr)

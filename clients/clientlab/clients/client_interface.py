@@ -1,8 +1,11 @@
-"""The interface of a client, the entry that declares one, and what several clients share. Imports no HTTP library.
+"""The interface of a client, the entry that declares one, and what several clients
+share.
 
-A client says how one request is sent. It does not measure, retry or count requests. These are equal for all clients:
-the pool, the time limits, no redirects, no retries, no cookies, decompression only if the workload asks for it, and TLS
-that is verified.
+Imports no HTTP library.
+
+A client says how one request is sent. It does not measure, retry or count requests.
+These are equal for all clients: the pool, the time limits, no redirects, no retries, no
+cookies, decompression only if the workload asks for it, and TLS that is verified.
 """
 
 from __future__ import annotations
@@ -21,37 +24,72 @@ from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
 if TYPE_CHECKING:
     import ssl  # gevent has to patch it first
 
-ClientKind = Literal["blocking", "asyncio", "program"]  # a program is a load generator that sends all requests itself
-Policy = Literal["pool", "per call", "per thread"]  # who owns a connection, and for how long
+ClientKind = Literal[
+    "blocking", "asyncio", "program"
+]  # a program is a load generator that sends all requests itself
+Policy = Literal[
+    "pool", "per call", "per thread"
+]  # who owns a connection, and for how long
 EXTRA = "all"  # the extra of pyproject.toml that installs most libraries
 IN_THREADS = ("threads", "thread-pool", "queue", "sync_to_async")
-"""The executors of a client that exists once per thread. In a single thread it would equal the shared client."""
+"""The executors of a client that exists once per thread.
+
+In a single thread it would equal the shared client.
+"""
 
 _Class = TypeVar("_Class", bound=type)
 
 
-def _quirk(description: str, default: Any) -> Any:  # `clientlab list clients` shows the description
+def _quirk(
+    description: str, default: Any
+) -> Any:  # `clientlab list clients` shows the description
     return field(default=default, metadata={"description": description})
 
 
 @dataclass(frozen=True)
 class Quirks:
-    """Behaviour that differs from all other libraries and that the client cannot prevent.
+    """Behaviour that differs from all other libraries and that the client cannot
+    prevent.
 
-    Conformance checks and tests permit exactly these. `resends_after` and `fault_kinds` name faults of `conformance`.
+    Conformance checks and tests permit exactly these. `resends_after` and `fault_kinds`
+    name faults of `conformance`.
     """
 
-    opens_ahead: bool = _quirk("may open one more connection while a used one returns to its pool", default=False)
-    closes_after_head: bool = _quirk("closes its connection after each HEAD", default=False)
-    resends_after: tuple[str, ...] = _quirk("sends the request again after the fault", default=())
-    fault_kinds: tuple[tuple[str, str], ...] = _quirk("reports the fault as another kind of error", default=())
-    one_request_per_connection: bool = _quirk("sends one request at a time per HTTP/2 connection", default=False)
-    resumes_tls: bool = _quirk("resumes a TLS session on its next connection", default=False)
-    keep_alive_header: bool = _quirk("sends `Connection: keep-alive`, 24 bytes more per request", default=False)
-    uncounted: bool = _quirk("hides its connections, which are unknown (–)", default=False)
-    searches_pool: bool = _quirk("searches its whole pool for each request: CPU time grows with `-c`", default=False)
-    own_chunk_size: int | None = _quirk("ignores `chunk_size`; bytes of its largest chunk", default=None)
-    late_in_bodies: float = _quirk("seconds after the time limit until it notices silence in a body", default=0.0)
+    opens_ahead: bool = _quirk(
+        "may open one more connection while a used one returns to its pool",
+        default=False,
+    )
+    closes_after_head: bool = _quirk(
+        "closes its connection after each HEAD", default=False
+    )
+    resends_after: tuple[str, ...] = _quirk(
+        "sends the request again after the fault", default=()
+    )
+    fault_kinds: tuple[tuple[str, str], ...] = _quirk(
+        "reports the fault as another kind of error", default=()
+    )
+    one_request_per_connection: bool = _quirk(
+        "sends one request at a time per HTTP/2 connection", default=False
+    )
+    resumes_tls: bool = _quirk(
+        "resumes a TLS session on its next connection", default=False
+    )
+    keep_alive_header: bool = _quirk(
+        "sends `Connection: keep-alive`, 24 bytes more per request", default=False
+    )
+    uncounted: bool = _quirk(
+        "hides its connections, which are unknown (–)", default=False
+    )
+    searches_pool: bool = _quirk(
+        "searches its whole pool for each request: CPU time grows with `-c`",
+        default=False,
+    )
+    own_chunk_size: int | None = _quirk(
+        "ignores `chunk_size`; bytes of its largest chunk", default=None
+    )
+    late_in_bodies: float = _quirk(
+        "seconds after the time limit until it notices silence in a body", default=0.0
+    )
 
 
 SEARCHES = Quirks(searches_pool=True)
@@ -68,9 +106,11 @@ LIBCURL_QUIRKS = Quirks(
 
 @dataclass(frozen=True)
 class ClientSpec:
-    """One library with one connection policy: the decorator that registers a client's class.
+    """One library with one connection policy: the decorator that registers a client's
+    class.
 
-    `strategies` reads these entries from the source, and fills in `import_path` and `description`.
+    `strategies` reads these entries from the source, and fills in `import_path` and
+    `description`.
     """
 
     name: str
@@ -79,18 +119,28 @@ class ClientSpec:
     _: KW_ONLY
     kind: ClientKind = "blocking"
     pairs: tuple[str, ...] = ()  # the executors that make a listed strategy with it
-    http: Literal["1.1", "2"] = "1.1"  # the only version that it speaks; "2": over TLS only
-    streams: int | None = None  # HTTP/2: the most requests at once on a connection, if the library has a limit
-    only: tuple[str, ...] = ()  # the executors that it runs with, that of its bare name first; empty: all of its kind
+    # The only version that it speaks; "2": over TLS only.
+    http: Literal["1.1", "2"] = "1.1"
+    # HTTP/2: the most requests at once on a connection, if the library has a limit.
+    streams: int | None = None
+    # The executors that it runs with, that of its bare name first; empty: all of its
+    # kind.
+    only: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()  # further distributions
     extra: str = EXTRA  # the extra of pyproject.toml that installs it
     program: str = ""  # the program that it starts, if it is not a library
     package: str = ""  # the system package with the program
     unlimited: bool = False  # its pool can be without a limit
-    native: bool = False  # its library works outside the GIL: each thread can use a core
+    native: bool = (
+        False  # its library works outside the GIL: each thread can use a core
+    )
     own_threads: bool = False  # its library starts threads itself
-    formats: tuple[str, ...] = ()  # it parses streams of these formats, and does nothing else; see `Client`
-    url_only: bool = False  # a user's function: it gets a URL, and no method, header, body or CA
+    formats: tuple[
+        str, ...
+    ] = ()  # it parses streams of these formats, and does nothing else; see `Client`
+    url_only: bool = (
+        False  # a user's function: it gets a URL, and no method, header, body or CA
+    )
     quirks: Quirks = Quirks()
     import_path: str = ""  # module:Class
     description: str = ""  # the first line of the class's docstring
@@ -103,11 +153,13 @@ class ClientSpec:
 class Budget:
     """The limits of a client, equal for every strategy.
 
-    `connections`: the most connections of this client, all kept alive; 0: no limit, if the library can; None: the
-    default of the library. `timeout`: seconds for connecting, and for each wait for bytes. `ca_file`: path of a PEM
-    file with the CA of the upstream's certificate; None: the CAs that the library trusts. Certificate and host name
-    are always verified. `chunk_size`: bytes to read at a time from a streamed body; None: whatever has arrived.
-    `decode`: whether the client has to hand over compressed bodies decoded, in all codings that its library knows.
+    `connections`: the most connections of this client, all kept alive; 0: no limit, if
+    the library can; None: the default of the library. `timeout`: seconds for
+    connecting, and for each wait for bytes. `ca_file`: path of a PEM file with the CA
+    of the upstream's certificate; None: the CAs that the library trusts. Certificate
+    and host name are always verified. `chunk_size`: bytes to read at a time from a
+    streamed body; None: whatever has arrived. `decode`: whether the client has to hand
+    over compressed bodies decoded, in all codings that its library knows.
     """
 
     connections: int | None
@@ -117,17 +169,25 @@ class Budget:
     decode: bool = False
 
 
-StatusAndBody = tuple[int, bytes]  # plain and whole: a richer type would cost as much as the recorder
-Opened = Callable[[], None]  # called for each connection that a library opened without Python's sockets
+StatusAndBody = tuple[
+    int, bytes
+]  # plain and whole: a richer type would cost as much as the recorder
+Opened = Callable[
+    [], None
+]  # called for each connection that a library opened without Python's sockets
 EventSink = Callable[[Any], object]  # receives a parsed event, as bytes or str
-Sink = Callable[[Any], object]  # receives a body in chunks: bytes, or a memoryview from pyqwest
+Sink = Callable[
+    [Any], object
+]  # receives a body in chunks: bytes, or a memoryview from pyqwest
 
 
 class ClientBase:
-    """What blocking and asyncio clients share: their limits, and a table of their library's errors.
+    """What blocking and asyncio clients share: their limits, and a table of their
+    library's errors.
 
-    An asyncio client derives from this class. It has the methods of `Client` as coroutines, and is opened, used and
-    closed in one running loop. A user's client need not inherit.
+    An asyncio client derives from this class. It has the methods of `Client` as
+    coroutines, and is opened, used and closed in one running loop. A user's client need
+    not inherit.
     """
 
     errors: ClassVar[ErrorTable]
@@ -140,19 +200,27 @@ class ClientBase:
 class Client(ClientBase):
     """A blocking client. Several threads may call `send` at once.
 
-    Four methods are optional, also in an asyncio client. ``stream(request, sink)`` passes the body to `sink` in chunks
-    and returns the status; a client whose library cannot send an `Upload` of known length has ``streams_uploads =
-    False``. ``events(request, sink)`` passes on each event of a stream that the library has parsed; with
-    ``hands_over_texts = True``, only its text. ``timed(request)`` is `send`, and also returns the seconds that the
-    library measured. The class method ``import_library()`` imports what the module does not, because other clients of
-    the module do not need it.
+    Four methods are optional, also in an asyncio client. ``stream(request, sink)``
+    passes the body to `sink` in chunks and returns the status; a client whose library
+    cannot send an `Upload` of known length has ``streams_uploads = False``.
+    ``events(request, sink)`` passes on each event of a stream that the library has
+    parsed; with ``hands_over_texts = True``, only its text. ``timed(request)`` is
+    `send`, and also returns the seconds that the library measured. The class method
+    ``import_library()`` imports what the module does not, because other clients of the
+    module do not need it.
     """
 
     def open(self) -> None:
-        """Make what is kept between requests, in the thread that sends them. Opens no connection."""
+        """Make what is kept between requests, in the thread that sends them.
+
+        Opens no connection.
+        """
 
     def send(self, request: Request) -> StatusAndBody:
-        """Send one request and read the whole response. Raises the exceptions in `errors`."""
+        """Send one request and read the whole response.
+
+        Raises the exceptions in `errors`.
+        """
         raise NotImplementedError
 
     def close(self) -> None:
@@ -160,16 +228,20 @@ class Client(ClientBase):
 
 
 class _ThreadClient(threading.local):
-    """The client of a thread, and its `send`, bound once: a request pays for one look-up more than a shared client."""
+    """The client of a thread, and its `send`, bound once: a request pays for one
+    look-up more than a shared client.
+    """
 
     client: Any = None
     send: Callable[[Request], StatusAndBody] | None = None
 
 
 class PerThread(Client):
-    """One client of the class `shared` for each thread that sends, each with one connection.
+    """One client of the class `shared` for each thread that sends, each with one
+    connection.
 
-    `open` makes as many as the budget has connections, before the first request is sent.
+    `open` makes as many as the budget has connections, before the first request is
+    sent.
     """
 
     shared: ClassVar[type[Any]]
@@ -195,7 +267,10 @@ class PerThread(Client):
             client.close()
 
     def thread_client(self) -> Any:
-        """Return the client of this thread. A thread beyond the budget gets a new one."""
+        """Return the client of this thread.
+
+        A thread beyond the budget gets a new one.
+        """
         mine = self._mine
         if mine.client is None:
             try:
@@ -220,14 +295,19 @@ class TimedPerThread(PerThread):
 
 
 def read_arriving(read1: Callable[..., bytes]) -> Iterator[bytes]:
-    """Return the parts of a body as they arrive. With a size, urllib3's `read1` reports a body that is cut short."""
+    """Return the parts of a body as they arrive.
+
+    With a size, urllib3's `read1` reports a body that is cut short.
+    """
     return iter(functools.partial(read1, DEFAULT_CHUNK_SIZE, decode_content=True), b"")
 
 
 def make_decoder(encoding: str | None) -> Callable[[bytes], bytes]:
-    """Return a function that decodes a body, whole or in chunks, for a library that does not.
+    """Return a function that decodes a body, whole or in chunks, for a library that
+    does not.
 
-    `encoding`: the header Content-Encoding. Bodies in other codings than gzip and deflate are left as they are.
+    `encoding`: the header Content-Encoding. Bodies in other codings than gzip and
+    deflate are left as they are.
     """
     if encoding is None or encoding.lower() not in {"gzip", "deflate"}:
         return _leave
@@ -240,17 +320,24 @@ def _leave(body: bytes) -> bytes:
 
 
 OTHERS = "# clientlab: the CAs from here on are those that libraries trust by default\n"
-"""A line of the PEM files that testbeds write: the CA of the target is before it. Readers of PEM skip it."""
+"""A line of the PEM files that testbeds write: the CA of the target is before it.
+
+Readers of PEM skip it.
+"""
 
 
 def tls_context(
-    budget: Budget, trust: str = "lab", make_default: Callable[[], ssl.SSLContext] | None = None
+    budget: Budget,
+    trust: str = "lab",
+    make_default: Callable[[], ssl.SSLContext] | None = None,
 ) -> ssl.SSLContext | None:
-    """Return a client's TLS context, or None without a CA: the library then makes its own context.
+    """Return a client's TLS context, or None without a CA: the library then makes its
+    own context.
 
-    It verifies certificate and host name, and trusts only the budget's CA. With ``trust=default`` it is the library's
-    own context, which `make_default` returns, and trusts the target's CA too. ALPN offers HTTP/1.1; libraries that
-    speak HTTP/2 replace it.
+    It verifies certificate and host name, and trusts only the budget's CA. With
+    ``trust=default`` it is the library's own context, which `make_default` returns, and
+    trusts the target's CA too. ALPN offers HTTP/1.1; libraries that speak HTTP/2
+    replace it.
     """
     import ssl  # noqa: PLC0415 - gevent has to patch it first
 
@@ -267,5 +354,8 @@ def tls_context(
 
 @functools.cache
 def _target_ca(ca_file: str) -> str:
-    """Return the PEM text of the target's CA alone. A file without the line holds no other CAs."""
+    """Return the PEM text of the target's CA alone.
+
+    A file without the line holds no other CAs.
+    """
     return Path(ca_file).read_text(encoding="utf-8").partition(OTHERS)[0]

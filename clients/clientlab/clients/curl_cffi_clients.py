@@ -1,14 +1,31 @@
-"""curl-cffi without impersonation: one `Session` with a libcurl handle for each thread, or one `AsyncSession`."""
+"""curl-cffi without impersonation: one `Session` with a libcurl handle for each thread,
+or one `AsyncSession`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from curl_cffi import AsyncSession, CurlInfo, CurlMOpt, CurlOpt, Response, Session, ffi, lib
+from curl_cffi import (
+    AsyncSession,
+    CurlInfo,
+    CurlMOpt,
+    CurlOpt,
+    Response,
+    Session,
+    ffi,
+    lib,
+)
 from curl_cffi.requests.exceptions import RequestException
 
-from clientlab.clients.client_interface import LIBCURL_QUIRKS, ClientBase, ClientSpec, Sink, StatusAndBody
+from clientlab.clients.client_interface import (
+    LIBCURL_QUIRKS,
+    ClientBase,
+    ClientSpec,
+    Sink,
+    StatusAndBody,
+)
 from clientlab.clients.libcurl import classify_error, make_limits
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload.workload import Request
@@ -20,11 +37,16 @@ class _CurlCffi(ClientBase):
     def _session_options(self) -> dict[str, Any]:
         return {
             "http_version": "v1",
-            "headers": {"Content-Type": None},  # libcurl would call a POST without a body a form
+            "headers": {
+                "Content-Type": None
+            },  # libcurl would call a POST without a body a form
             "allow_redirects": False,
             "discard_cookies": True,
             "trust_env": False,
-            "curl_options": {CurlOpt(option): value for option, value in make_limits(self._budget.timeout).items()},
+            "curl_options": {
+                CurlOpt(option): value
+                for option, value in make_limits(self._budget.timeout).items()
+            },
             "curl_infos": [CurlInfo.NUM_CONNECTS],
         }
 
@@ -36,14 +58,21 @@ class _CurlCffi(ClientBase):
             "content": request.body,
             "timeout": None,  # none for the whole request: see libcurl.make_limits
             "verify": self._budget.ca_file or True,
-            "accept_encoding": "" if self._budget.decode else None,  # decode all that libcurl can
+            "accept_encoding": ""
+            if self._budget.decode
+            else None,  # decode all that libcurl can
             "quote": False,
             "content_callback": write,
         }
 
     def _count_connection(self, response: Response, kind: str = "") -> Response:
-        """Report a connection that libcurl opened, or failed to open, for the request."""
-        if cast("dict[Any, Any]", response.infos)[CurlInfo.NUM_CONNECTS] or kind in CONNECT_KINDS:
+        """Report a connection that libcurl opened, or failed to open, for
+        the request.
+        """
+        if (
+            cast("dict[Any, Any]", response.infos)[CurlInfo.NUM_CONNECTS]
+            or kind in CONNECT_KINDS
+        ):
             self._opened()
         return response
 
@@ -51,13 +80,23 @@ class _CurlCffi(ClientBase):
         response, message = cast("Response", error.response), str(error)
         is_connecting = "Connection timed out" in message
         kind = classify_error(
-            int(error.code), message, has_head=bool(response.status_code), is_connecting=is_connecting
+            int(error.code),
+            message,
+            has_head=bool(response.status_code),
+            is_connecting=is_connecting,
         )
         self._count_connection(response, kind)
         return Fault(kind, message)
 
 
-@ClientSpec("curl-cffi", "curl-cffi", "per thread", pairs=("threads",), native=True, quirks=LIBCURL_QUIRKS)
+@ClientSpec(
+    "curl-cffi",
+    "curl-cffi",
+    "per thread",
+    pairs=("threads",),
+    native=True,
+    quirks=LIBCURL_QUIRKS,
+)
 class CurlCffiSession(_CurlCffi):
     """One curl_cffi.Session without impersonation: a libcurl handle per thread."""
 
@@ -80,16 +119,26 @@ class CurlCffiSession(_CurlCffi):
 
     def _respond(self, request: Request, write: Any = None) -> Response:
         try:
-            return self._count_connection(self._session.request(**self._options(request, write)))
+            return self._count_connection(
+                self._session.request(**self._options(request, write))
+            )
         except RequestException as error:
             raise self._make_fault(error) from error
 
 
 @ClientSpec(
-    "curl-cffi-async", "curl-cffi", "pool", kind="asyncio", pairs=("workers",), native=True, quirks=LIBCURL_QUIRKS
+    "curl-cffi-async",
+    "curl-cffi",
+    "pool",
+    kind="asyncio",
+    pairs=("workers",),
+    native=True,
+    quirks=LIBCURL_QUIRKS,
 )
 class CurlCffiAsync(_CurlCffi):
-    """One curl_cffi.AsyncSession without impersonation, on libcurl's multi interface."""
+    """One curl_cffi.AsyncSession without impersonation, on libcurl's multi
+    interface.
+    """
 
     async def open(self) -> None:
         options, connections = self._session_options(), self._budget.connections
@@ -97,10 +146,13 @@ class CurlCffiAsync(_CurlCffi):
             options["max_clients"] = connections
         self._session = AsyncSession[Response](**options)
         if connections is not None:
-            # By default, libcurl keeps four times as many connections as there are working handles.
-            # `AsyncCurl.setopt` passes the address of a number where libcurl expects the number.
+            # By default, libcurl keeps four times as many connections as there are
+            # working handles. `AsyncCurl.setopt` passes the address of a number where
+            # libcurl expects the number.
             multi = self._session.acurl._curlm  # noqa: SLF001
-            lib.curl_multi_setopt(multi, CurlMOpt.MAXCONNECTS, ffi.cast("void *", connections))
+            lib.curl_multi_setopt(
+                multi, CurlMOpt.MAXCONNECTS, ffi.cast("void *", connections)
+            )
 
     async def send(self, request: Request) -> StatusAndBody:
         response = await self._respond(request)
@@ -118,7 +170,9 @@ class CurlCffiAsync(_CurlCffi):
 
     async def _respond(self, request: Request, write: Any = None) -> Response:
         try:
-            return self._count_connection(await self._session.request(**self._options(request, write)))
+            return self._count_connection(
+                await self._session.request(**self._options(request, write))
+            )
         except RequestException as error:
             raise self._make_fault(error) from error
 

@@ -68,10 +68,14 @@ class HttpClient(Client):
             response = _send_on(connection, target, request)
             size = self._budget.chunk_size
             decode = self._decoder_of(response)
-            read: Callable[[int], bytes] = response.read1 if size is None else response.read
+            read: Callable[[int], bytes] = (
+                response.read1 if size is None else response.read
+            )
             while chunk := read(size or DEFAULT_CHUNK_SIZE):
                 sink(decode(chunk))
-            if response.length:  # http.client reports it only when the whole body is read at once
+            if (
+                response.length
+            ):  # http.client reports it only when the whole body is read at once
                 raise http.client.IncompleteRead(b"", response.length)
             if size is None:
                 response.close()  # in older versions of Python, `read1` leaves it open
@@ -84,16 +88,27 @@ class HttpClient(Client):
         for connection in self._all:
             connection.close()
 
-    def _decoder_of(self, response: http.client.HTTPResponse) -> Callable[[bytes], bytes]:
-        return make_decoder(response.getheader("Content-Encoding") if self._budget.decode else None)
+    def _decoder_of(
+        self, response: http.client.HTTPResponse
+    ) -> Callable[[bytes], bytes]:
+        return make_decoder(
+            response.getheader("Content-Encoding") if self._budget.decode else None
+        )
 
     def _prepare(self, request: Request) -> tuple[http.client.HTTPConnection, str]:
-        """Return this thread's connection and the request's target. A repeated request is parsed only once."""
+        """Return this thread's connection and the request's target.
+
+        A repeated request is parsed only once.
+        """
         mine = self._mine
         connection = mine.connection
         if connection is None or mine.request is not request:
             parts = urlsplit(request.url)
-            mine.target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+            mine.target = (
+                f"{parts.path or '/'}?{parts.query}"
+                if parts.query
+                else parts.path or "/"
+            )
             connection = mine.connection = connection or self._new_connection(parts)
             mine.request = request
         return connection, mine.target
@@ -102,12 +117,16 @@ class HttpClient(Client):
         host, port, timeout = parts.hostname or "", parts.port, self._budget.timeout
         connection = http.client.HTTPConnection(host, port, timeout=timeout)
         if parts.scheme == "https":
-            connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
+            connection = http.client.HTTPSConnection(
+                host, port, timeout=timeout, context=self._tls
+            )
         self._all.append(connection)
         return connection
 
 
-def _send_on(connection: http.client.HTTPConnection, target: str, request: Request) -> http.client.HTTPResponse:
+def _send_on(
+    connection: http.client.HTTPConnection, target: str, request: Request
+) -> http.client.HTTPResponse:
     if connection.sock is None:
         with connecting():
             connection.connect()
@@ -117,7 +136,9 @@ def _send_on(connection: http.client.HTTPConnection, target: str, request: Reque
 
 @contextlib.contextmanager
 def connecting() -> Iterator[None]:
-    """Give errors while connecting their own kind: the standard library raises the same exceptions for sending."""
+    """Give errors while connecting their own kind: the standard library raises the same
+    exceptions for sending.
+    """
     try:
         yield
     except ssl.SSLError:

@@ -1,4 +1,7 @@
-"""httplib2 with one `Http` object per thread. It is not thread-safe, and keeps one connection per host."""
+"""httplib2 with one `Http` object per thread.
+
+It is not thread-safe, and keeps one connection per host.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,26 @@ from typing import ClassVar
 
 import httplib2
 
-from clientlab.clients.client_interface import Budget, Client, ClientSpec, Opened, Quirks, StatusAndBody
+from clientlab.clients.client_interface import (
+    Budget,
+    Client,
+    ClientSpec,
+    Opened,
+    Quirks,
+    StatusAndBody,
+)
 from clientlab.clients.http_client import connecting
 from clientlab.errors import ErrorTable, Fault
 from clientlab.workload.workload import Request
 
 
-@ClientSpec("httplib2", "httplib2", "per thread", pairs=("threads",), quirks=Quirks(closes_after_head=True))
+@ClientSpec(
+    "httplib2",
+    "httplib2",
+    "per thread",
+    pairs=("threads",),
+    quirks=Quirks(closes_after_head=True),
+)
 class Httplib2Http(Client):
     """One httplib2.Http per thread."""
 
@@ -37,9 +53,12 @@ class Httplib2Http(Client):
         kind = _Https if request.url.startswith("https:") else _Http
         url, method = request.url, request.method
         try:
-            response, body = mine.request(url, method, request.body, request.headers, connection_type=kind)
+            response, body = mine.request(
+                url, method, request.body, request.headers, connection_type=kind
+            )
         except BaseException:
-            mine.close()  # its connection is in an unknown state: the next request opens a new one
+            # Its connection is in an unknown state: the next request opens a new one.
+            mine.close()
             raise
         return response.status, body
 
@@ -49,14 +68,19 @@ class Httplib2Http(Client):
 
     def _new_http(self) -> httplib2.Http:
         timeout, ca_file = self._budget.timeout, self._budget.ca_file
-        made = self._mine.http = httplib2.Http(timeout=timeout, proxy_info=None, ca_certs=ca_file)
+        made = self._mine.http = httplib2.Http(
+            timeout=timeout, proxy_info=None, ca_certs=ca_file
+        )
         made.follow_redirects = False
         self._all.append(made)
         return made
 
 
 class _WithoutRetries(http.client.HTTPConnection):
-    """Raises errors that httplib2 does not know. It would send the request again, despite `httplib2.RETRIES`."""
+    """Raises errors that httplib2 does not know.
+
+    It would send the request again, despite `httplib2.RETRIES`.
+    """
 
     def connect(self) -> None:
         with connecting():

@@ -1,6 +1,8 @@
-"""httpx, and httpx2, its continuation: the same code for both, so that a difference is the library's.
+"""httpx, and httpx2, its continuation: the same code for both, so that a difference is
+the library's.
 
-A trial imports only its own library. The module therefore imports neither of them; `import_library` does.
+A trial imports only its own library. The module therefore imports neither of them;
+`import_library` does.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from clientlab.clients.client_interface import (
 from clientlab.errors import Fault
 from clientlab.workload.workload import Request
 
-KEEP_IDLE_SECONDS = 75.0  # the other clients keep idle connections at least as long; the library's default is 5 s
+# The other clients keep idle connections at least as long; the library's default is 5
+# s.
+KEEP_IDLE_SECONDS = 75.0
 
 
 class _Httpx(ClientBase):
@@ -37,8 +41,13 @@ class _Httpx(ClientBase):
     @classmethod
     def import_library(cls) -> None:
         library = cls.library = importlib.import_module(cls.library_name)
+        # One without "[SSL" is anyio's want-read, part of any other error's chain.
         cls.errors = (
-            (ssl.SSLError, "tls", "[SSL"),  # one without "[SSL" is anyio's want-read, part of any other error's chain
+            (
+                ssl.SSLError,
+                "tls",
+                "[SSL",
+            ),
             (library.ConnectTimeout, "timeout-connect"),
             (library.ReadTimeout, "timeout-read"),
             (library.WriteTimeout, "timeout-read"),
@@ -50,13 +59,21 @@ class _Httpx(ClientBase):
             (library.RemoteProtocolError, "reset", "without sending a response"),
             (library.RemoteProtocolError, "protocol"),
             (library.DecodingError, "protocol"),
-            (AttributeError, "reset", "getpeername"),  # anyio under uvloop, if the peer has already reset the socket
+            (
+                AttributeError,
+                "reset",
+                "getpeername",
+            ),  # anyio under uvloop, if the peer has already reset the socket
         )
 
 
 class _KeptClient(_Httpx):
     http2: ClassVar[bool] = False
-    spare: ClassVar[int] = 0  # connections beyond the budget's, for failed ones that keep their place in the pool
+    spare: ClassVar[int] = (
+        # Connections beyond the budget's, for failed ones that keep their place in the
+        # pool.
+        0
+    )
 
     def __init__(
         self,
@@ -78,21 +95,33 @@ class _KeptClient(_Httpx):
         if cls.http2:
             h2_errors = importlib.import_module("h2.exceptions")
             # The library blames the client for malformed frames of the server.
-            over_h2 = (cls.library.LocalProtocolError, "protocol"), (h2_errors.H2Error, "protocol")
+            over_h2 = (
+                (cls.library.LocalProtocolError, "protocol"),
+                (h2_errors.H2Error, "protocol"),
+            )
             cls.errors = (*cls.errors, *over_h2)
 
     def make_client(self, client_class: Any, check: Any, **options: Any) -> Any:
-        """Return a client with the budget's limits. `check` looks at each response over HTTP/2."""
+        """Return a client with the budget's limits.
+
+        `check` looks at each response over HTTP/2.
+        """
         if self.http2:
             options |= {"http2": True, "event_hooks": {"response": [check]}}
         client = client_class(
             verify=self.make_tls() or True,
             limits=self.make_limits(),
-            timeout=self.library.Timeout(self._budget.timeout, pool=None),  # no limit for the wait for a connection
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # a jar that stays empty
+            timeout=self.library.Timeout(
+                self._budget.timeout, pool=None
+            ),  # no limit for the wait for a connection
+            cookies=CookieJar(
+                DefaultCookiePolicy(allowed_domains=[])
+            ),  # a jar that stays empty
             **options,
         )
-        del client.headers["Connection"]  # `keep-alive`, which other clients do not send
+        del client.headers[
+            "Connection"
+        ]  # `keep-alive`, which other clients do not send
         return client
 
     def make_tls(self) -> ssl.SSLContext | None:
@@ -100,17 +129,24 @@ class _KeptClient(_Httpx):
 
     def make_limits(self) -> Any:
         """Return the budget and the settings as limits of the library."""
-        pool, seconds = self._budget.connections, 5.0 if self._budget.connections is None else KEEP_IDLE_SECONDS
+        pool, seconds = (
+            self._budget.connections,
+            5.0 if self._budget.connections is None else KEEP_IDLE_SECONDS,
+        )
         kept = 20 if pool is None else pool or None  # None: no limit
         connections = 100 if pool is None else kept and kept + self.spare
         kept = kept if self._max_keepalive is None else self._max_keepalive
         seconds = seconds if self._keepalive_expiry is None else self._keepalive_expiry
         return self.library.Limits(
-            max_connections=connections, max_keepalive_connections=kept, keepalive_expiry=seconds
+            max_connections=connections,
+            max_keepalive_connections=kept,
+            keepalive_expiry=seconds,
         )
 
 
-@ClientSpec("httpx-client", "httpx", "pool", pairs=("threads",), unlimited=True, quirks=SEARCHES)
+@ClientSpec(
+    "httpx-client", "httpx", "pool", pairs=("threads",), unlimited=True, quirks=SEARCHES
+)
 class HttpxClient(_KeptClient):
     """One httpx.Client."""
 
@@ -118,26 +154,39 @@ class HttpxClient(_KeptClient):
         self._client = self.make_client(self.library.Client, _check_version)
 
     def send(self, request: Request) -> StatusAndBody:
-        response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)
+        response = self._client.request(
+            request.method, request.url, headers=request.headers, content=request.body
+        )
         return response.status_code, response.content
 
     def stream(self, request: Request, sink: Sink) -> int:
         method, url = request.method, request.url
-        with self._client.stream(method, url, headers=request.headers, content=request.body) as response:
+        with self._client.stream(
+            method, url, headers=request.headers, content=request.body
+        ) as response:
             for chunk in response.iter_bytes(self._budget.chunk_size):
                 sink(chunk)
             return int(response.status_code)
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
-        response = self._client.request(request.method, request.url, headers=request.headers, content=request.body)
+        response = self._client.request(
+            request.method, request.url, headers=request.headers, content=request.body
+        )
         return response.status_code, response.content, response.elapsed.total_seconds()
 
     def close(self) -> None:
         self._client.close()
 
 
-@ClientSpec("httpx-async", "httpx", "pool", kind="asyncio", pairs=("workers", "gather", "semaphore"), unlimited=True,
-            quirks=SEARCHES)  # fmt: skip
+@ClientSpec(
+    "httpx-async",
+    "httpx",
+    "pool",
+    kind="asyncio",
+    pairs=("workers", "gather", "semaphore"),
+    unlimited=True,
+    quirks=SEARCHES,
+)
 class HttpxAsync(_KeptClient):
     """One httpx.AsyncClient."""
 
@@ -152,7 +201,9 @@ class HttpxAsync(_KeptClient):
 
     async def stream(self, request: Request, sink: Sink) -> int:
         method, url = request.method, request.url
-        async with self._client.stream(method, url, headers=request.headers, content=request.body) as response:
+        async with self._client.stream(
+            method, url, headers=request.headers, content=request.body
+        ) as response:
             async for chunk in response.aiter_bytes(self._budget.chunk_size):
                 sink(chunk)
             return int(response.status_code)
@@ -176,27 +227,42 @@ class HttpxPerCall(_Httpx, Client):
         self._trust = trust
 
     def send(self, request: Request) -> StatusAndBody:
-        response = self.library.request(request.method, request.url, **self._arguments(request))
+        response = self.library.request(
+            request.method, request.url, **self._arguments(request)
+        )
         return response.status_code, response.content
 
     def stream(self, request: Request, sink: Sink) -> int:
-        with self.library.stream(request.method, request.url, **self._arguments(request)) as response:
+        with self.library.stream(
+            request.method, request.url, **self._arguments(request)
+        ) as response:
             for chunk in response.iter_bytes(self._budget.chunk_size):
                 sink(chunk)
             return int(response.status_code)
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
-        response = self.library.request(request.method, request.url, **self._arguments(request))
+        response = self.library.request(
+            request.method, request.url, **self._arguments(request)
+        )
         return response.status_code, response.content, response.elapsed.total_seconds()
 
     def _arguments(self, request: Request) -> dict[str, Any]:
-        """Return the arguments of a call. It has a new TLS context, as the library itself makes one."""
+        """Return the arguments of a call.
+
+        It has a new TLS context, as the library itself makes one.
+        """
         tls = tls_context(self._budget, self._trust, self.library.create_ssl_context)
-        options = {"headers": request.headers, "content": request.body, "timeout": self._budget.timeout}
+        options = {
+            "headers": request.headers,
+            "content": request.body,
+            "timeout": self._budget.timeout,
+        }
         return {**options, "verify": tls or True}
 
 
-@ClientSpec("httpx-client-per-thread", "httpx", "per thread", only=IN_THREADS, quirks=SEARCHES)
+@ClientSpec(
+    "httpx-client-per-thread", "httpx", "per thread", only=IN_THREADS, quirks=SEARCHES
+)
 class HttpxClientPerThread(TimedPerThread):
     """One httpx.Client for each thread, with a pool of one connection."""
 
@@ -208,8 +274,9 @@ class HttpxClientPerThread(TimedPerThread):
         cls.errors = cls.shared.errors
 
 
-# httpcore and httpcore2 (`http2.py`) announce 100 streams to the server, and open no more. Threads cannot share a
-# connection over HTTP/2, so these are in no listed pair with threads: see docs/limits.md.
+# httpcore and httpcore2 (`http2.py`) announce 100 streams to the server, and open no
+# more. Threads cannot share a connection over HTTP/2, so these are in no listed pair
+# with threads: see docs/limits.md.
 @ClientSpec("httpx-client-h2", "httpx", "pool", http="2", streams=100, needs=("h2",))
 class HttpxClientH2(HttpxClient):
     """One httpx.Client over HTTP/2: one connection for all."""
@@ -217,7 +284,16 @@ class HttpxClientH2(HttpxClient):
     http2 = True
 
 
-@ClientSpec("httpx-async-h2", "httpx", "pool", kind="asyncio", pairs=("workers",), http="2", streams=100, needs=("h2",))
+@ClientSpec(
+    "httpx-async-h2",
+    "httpx",
+    "pool",
+    kind="asyncio",
+    pairs=("workers",),
+    http="2",
+    streams=100,
+    needs=("h2",),
+)
 class HttpxAsyncH2(HttpxAsync):
     """One httpx.AsyncClient over HTTP/2: one connection for all."""
 
@@ -225,20 +301,30 @@ class HttpxAsyncH2(HttpxAsync):
 
 
 @ClientSpec(
-    "httpx-aiohttp", "httpx-aiohttp", "pool", kind="asyncio", pairs=("workers",), needs=("httpx", "aiohttp"),
+    "httpx-aiohttp",
+    "httpx-aiohttp",
+    "pool",
+    kind="asyncio",
+    pairs=("workers",),
+    needs=("httpx", "aiohttp"),
     unlimited=True,
-)  # fmt: skip
+)
 class HttpxOnAiohttp(HttpxAsync):
     """One httpx.AsyncClient on aiohttp, by httpx-aiohttp's transport.
 
-    Its `ClientSession` is that of the lab's aiohttp client. The one that httpx-aiohttp makes otherwise stores cookies
-    and sends a GET again.
+    Its `ClientSession` is that of the lab's aiohttp client. The one that httpx-aiohttp
+    makes otherwise stores cookies and sends a GET again.
     """
 
     transport: ClassVar[str] = "httpx_aiohttp"
 
     def __init__(
-        self, budget: Budget, opened: Opened, *, keepalive_expiry: float | None = None, trust: str = "lab"
+        self,
+        budget: Budget,
+        opened: Opened,
+        *,
+        keepalive_expiry: float | None = None,
+        trust: str = "lab",
     ) -> None:
         super().__init__(budget, opened, keepalive_expiry=keepalive_expiry, trust=trust)
 
@@ -250,20 +336,36 @@ class HttpxOnAiohttp(HttpxAsync):
         cls.errors = (*aiohttp_clients.AIOHTTP_ERRORS, *cls.errors)
 
     async def open(self) -> None:
-        from clientlab.clients.aiohttp_clients import AiohttpSession  # noqa: PLC0415 - the other clients need no aiohttp
+        from clientlab.clients.aiohttp_clients import (  # noqa: PLC0415 - the other clients need no aiohttp
+            AiohttpSession,
+        )
 
-        limits, tls = self.make_limits(), self.make_tls() or self.library.create_ssl_context()
-        session = AiohttpSession(self._budget, lambda: None, keepalive_timeout=limits.keepalive_expiry)
+        limits, tls = (
+            self.make_limits(),
+            self.make_tls() or self.library.create_ssl_context(),
+        )
+        session = AiohttpSession(
+            self._budget, lambda: None, keepalive_timeout=limits.keepalive_expiry
+        )
         session.tls = tls
         transport_class = importlib.import_module(self.transport).AiohttpTransport
-        transport = transport_class(verify=tls, limits=limits, client=session.new_session)
-        self._client = self.make_client(self.library.AsyncClient, None, transport=transport)
+        transport = transport_class(
+            verify=tls, limits=limits, client=session.new_session
+        )
+        self._client = self.make_client(
+            self.library.AsyncClient, None, transport=transport
+        )
 
 
 def _check_version(response: Any) -> None:
-    """Raise Fault if the response is not HTTP/2: both libraries fall back to HTTP/1.1 silently."""
+    """Raise Fault if the response is not HTTP/2: both libraries fall back to HTTP/1.1
+    silently.
+    """
     if response.extensions["http_version"] != b"HTTP/2":
-        raise Fault("protocol", f"the server spoke {response.http_version} where HTTP/2 was asked for")
+        raise Fault(
+            "protocol",
+            f"the server spoke {response.http_version} where HTTP/2 was asked for",
+        )
 
 
 async def _acheck_version(response: Any) -> None:
@@ -273,7 +375,14 @@ async def _acheck_version(response: Any) -> None:
 # httpx2
 
 
-@ClientSpec("httpx2-client", "httpx2", "pool", pairs=("threads",), unlimited=True, quirks=SEARCHES)
+@ClientSpec(
+    "httpx2-client",
+    "httpx2",
+    "pool",
+    pairs=("threads",),
+    unlimited=True,
+    quirks=SEARCHES,
+)
 class Httpx2Client(HttpxClient):
     """One httpx2.Client."""
 
@@ -281,7 +390,13 @@ class Httpx2Client(HttpxClient):
 
 
 @ClientSpec(
-    "httpx2-async", "httpx2", "pool", kind="asyncio", pairs=("workers", "trio"), unlimited=True, quirks=SEARCHES
+    "httpx2-async",
+    "httpx2",
+    "pool",
+    kind="asyncio",
+    pairs=("workers", "trio"),
+    unlimited=True,
+    quirks=SEARCHES,
 )
 class Httpx2Async(HttpxAsync):
     """One httpx2.AsyncClient."""
@@ -296,15 +411,18 @@ class Httpx2PerCall(HttpxPerCall):
     library_name = "httpx2"
 
 
-@ClientSpec("httpx2-client-per-thread", "httpx2", "per thread", only=IN_THREADS, quirks=SEARCHES)
+@ClientSpec(
+    "httpx2-client-per-thread", "httpx2", "per thread", only=IN_THREADS, quirks=SEARCHES
+)
 class Httpx2ClientPerThread(HttpxClientPerThread):
     """One httpx2.Client for each thread, with a pool of one connection."""
 
     shared = Httpx2Client
 
 
-# After a time-out, httpx2 neither uses an HTTP/2 connection again nor frees its place: a pool of one waits forever.
-# With one place more, a new connection is opened, and the failed one is closed as one too many.
+# After a time-out, httpx2 neither uses an HTTP/2 connection again nor frees its place:
+# a pool of one waits forever. With one place more, a new connection is opened, and the
+# failed one is closed as one too many.
 @ClientSpec("httpx2-client-h2", "httpx2", "pool", http="2", streams=100, needs=("h2",))
 class Httpx2ClientH2(HttpxClientH2):
     """One httpx2.Client over HTTP/2: one connection for all."""
@@ -314,8 +432,15 @@ class Httpx2ClientH2(HttpxClientH2):
 
 
 @ClientSpec(
-    "httpx2-async-h2", "httpx2", "pool", kind="asyncio", pairs=("workers",), http="2", streams=100, needs=("h2",)
-)  # fmt: skip
+    "httpx2-async-h2",
+    "httpx2",
+    "pool",
+    kind="asyncio",
+    pairs=("workers",),
+    http="2",
+    streams=100,
+    needs=("h2",),
+)
 class Httpx2AsyncH2(HttpxAsyncH2):
     """One httpx2.AsyncClient over HTTP/2: one connection for all."""
 
@@ -324,9 +449,14 @@ class Httpx2AsyncH2(HttpxAsyncH2):
 
 
 @ClientSpec(
-    "httpx2-aiohttp", "httpx-aiohttp", "pool", kind="asyncio", pairs=("workers",), needs=("httpx2", "aiohttp"),
+    "httpx2-aiohttp",
+    "httpx-aiohttp",
+    "pool",
+    kind="asyncio",
+    pairs=("workers",),
+    needs=("httpx2", "aiohttp"),
     unlimited=True,
-)  # fmt: skip
+)
 class Httpx2OnAiohttp(HttpxOnAiohttp):
     """One httpx2.AsyncClient on aiohttp, by httpx-aiohttp's transport."""
 

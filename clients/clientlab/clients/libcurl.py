@@ -1,4 +1,6 @@
-"""What the clients of libcurl share, whichever Python package wraps it: kinds of errors and time limits, by number."""
+"""What the clients of libcurl share, whichever Python package wraps it: kinds of errors
+and time limits, by number.
+"""
 
 from __future__ import annotations
 
@@ -21,38 +23,48 @@ _KINDS = {
     _RECV_ERROR: "reset",
     60: "tls",  # PEER_FAILED_VERIFICATION
     61: "protocol",  # BAD_CONTENT_ENCODING
-    65: "reset",  # SEND_FAIL_REWIND: a streamed upload cannot be sent again after a dropped connection
+    # SEND_FAIL_REWIND: a streamed upload cannot be sent again after a dropped
+    # connection.
+    65: "reset",
     77: "tls",  # SSL_CACERT_BADFILE
     16: "protocol",  # HTTP2
     92: "protocol",  # HTTP2_STREAM
 }
 _LEFT = ("Connection reset by peer", "unexpected eof", "closed abruptly")
-"""Messages when the peer left: during a handshake, or in a body over TLS, which is truncated then."""
+"""Messages when the peer left: during a handshake, or in a body over TLS, which is
+truncated then.
+"""
 
 _TIMEOUT_MS, _CONNECTTIMEOUT_MS, _LOW_SPEED_LIMIT, _LOW_SPEED_TIME = 155, 156, 19, 20
 
 
-def classify_error(code: int, message: str, *, has_head: bool, is_connecting: bool) -> str:
+def classify_error(
+    code: int, message: str, *, has_head: bool, is_connecting: bool
+) -> str:
     """Return the kind of a CURLcode.
 
-    `has_head`: a response had begun. `is_connecting`: nothing was sent yet. libcurl reports a malformed chunk, and a
-    truncated body over TLS, like a connection that was reset.
+    `has_head`: a response had begun. `is_connecting`: nothing was sent yet. libcurl
+    reports a malformed chunk, and a truncated body over TLS, like a connection that was
+    reset.
     """
     kind = _KINDS.get(code, f"other:curl-{code}")
     if kind == "timeout-read" and is_connecting:
         return "timeout-connect"
     if code == _SSL_CONNECT_ERROR and any(text in message for text in _LEFT):
         return "connect"
-    is_cut = "chunk" in message or (has_head and any(text in message for text in _LEFT[1:]))
+    is_cut = "chunk" in message or (
+        has_head and any(text in message for text in _LEFT[1:])
+    )
     return "protocol" if code == _RECV_ERROR and is_cut else kind
 
 
 def make_limits(seconds: float) -> dict[int, int]:
     """Return the options that limit connecting and each wait for bytes.
 
-    libcurl gives up after this time with less than one byte per second. It knows only whole seconds, and looks at the
-    bytes of the last five: it notices silence in a body up to five seconds later. Below one second, its limit for the
-    whole request has to do.
+    libcurl gives up after this time with less than one byte per second. It knows only
+    whole seconds, and looks at the bytes of the last five: it notices silence in a body
+    up to five seconds later. Below one second, its limit for the whole request has to
+    do.
     """
     connecting = {_CONNECTTIMEOUT_MS: int(seconds * 1000)}
     if seconds < 1:

@@ -1,4 +1,6 @@
-"""niquests with one `Session` or one `AsyncSession`: connections are kept and used again."""
+"""niquests with one `Session` or one `AsyncSession`: connections are kept and used
+again.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,19 @@ from typing import Any, ClassVar
 import niquests
 from niquests.packages import urllib3
 
-from clientlab.clients.client_interface import ClientBase, ClientSpec, Quirks, Sink, StatusAndBody
+from clientlab.clients.client_interface import (
+    ClientBase,
+    ClientSpec,
+    Quirks,
+    Sink,
+    StatusAndBody,
+)
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
-_urllib3 = urllib3.exceptions  # the exceptions of urllib3-future, under either of its package names
+_urllib3 = (
+    urllib3.exceptions
+)  # the exceptions of urllib3-future, under either of its package names
 _AS_IT_ARRIVES = -1  # a chunk size of niquests
 
 
@@ -35,12 +45,22 @@ class _Niquests(ClientBase):
     )
 
     def _new_session(self, session_class: Any) -> Any:
-        """Return a session: HTTP/1.1, the budget's pool, and no revocation check, which no other client makes."""
+        """Return a session: HTTP/1.1, the budget's pool, and no revocation check, which
+        no other client makes.
+        """
         pool = self._budget.connections
         limits = {} if pool is None else {"pool_connections": 1, "pool_maxsize": pool}
-        session = session_class(disable_http2=True, disable_http3=True, revocation_configuration=None, **limits)
-        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # accept no cookie
-        session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
+        session = session_class(
+            disable_http2=True,
+            disable_http3=True,
+            revocation_configuration=None,
+            **limits,
+        )
+        session.cookies.set_policy(
+            DefaultCookiePolicy(allowed_domains=[])
+        )  # accept no cookie
+        # `Connection: keep-alive`, and what each request sets itself.
+        session.headers.clear()
         return session
 
     def _arguments(self, request: Request) -> dict[str, Any]:
@@ -54,9 +74,15 @@ class _Niquests(ClientBase):
 
 
 @ClientSpec(
-    "niquests", "niquests", "pool", pairs=("threads",), extra="niquests",
-    quirks=Quirks(fault_kinds=(("reset in the body", "protocol"),)),  # urllib3-future: the end of the stream
-)  # fmt: skip
+    "niquests",
+    "niquests",
+    "pool",
+    pairs=("threads",),
+    extra="niquests",
+    quirks=Quirks(
+        fault_kinds=(("reset in the body", "protocol"),)
+    ),  # urllib3-future: the end of the stream
+)
 class NiquestsSession(_Niquests):
     """One niquests.Session, HTTP/1.1."""
 
@@ -64,27 +90,44 @@ class NiquestsSession(_Niquests):
         self._session: niquests.Session = self._new_session(niquests.Session)
 
     def send(self, request: Request) -> StatusAndBody:
-        response = self._session.request(request.method, request.url, **self._arguments(request))
+        response = self._session.request(
+            request.method, request.url, **self._arguments(request)
+        )
         return response.status_code or 0, response.content or b""
 
     def stream(self, request: Request, sink: Sink) -> int:
-        with self._session.request(request.method, request.url, stream=True, **self._arguments(request)) as response:
-            for chunk in response.iter_content(self._budget.chunk_size or _AS_IT_ARRIVES):
+        with self._session.request(
+            request.method, request.url, stream=True, **self._arguments(request)
+        ) as response:
+            for chunk in response.iter_content(
+                self._budget.chunk_size or _AS_IT_ARRIVES
+            ):
                 sink(chunk)
             return response.status_code or 0
 
     def timed(self, request: Request) -> tuple[int, bytes, float]:
-        response = self._session.request(request.method, request.url, **self._arguments(request))
-        return response.status_code or 0, response.content or b"", response.elapsed.total_seconds()
+        response = self._session.request(
+            request.method, request.url, **self._arguments(request)
+        )
+        return (
+            response.status_code or 0,
+            response.content or b"",
+            response.elapsed.total_seconds(),
+        )
 
     def close(self) -> None:
         self._session.close()
 
 
 @ClientSpec(
-    "niquests-async", "niquests", "pool", kind="asyncio", pairs=("workers",), extra="niquests",
+    "niquests-async",
+    "niquests",
+    "pool",
+    kind="asyncio",
+    pairs=("workers",),
+    extra="niquests",
     quirks=Quirks(fault_kinds=(("reset in the body", "protocol"),)),
-)  # fmt: skip
+)
 class NiquestsAsync(_Niquests):
     """One niquests.AsyncSession, HTTP/1.1."""
 
@@ -94,19 +137,31 @@ class NiquestsAsync(_Niquests):
         self._session: niquests.AsyncSession = self._new_session(niquests.AsyncSession)
 
     async def send(self, request: Request) -> StatusAndBody:
-        response = await self._session.request(request.method, request.url, **self._arguments(request))
+        response = await self._session.request(
+            request.method, request.url, **self._arguments(request)
+        )
         return response.status_code or 0, response.content or b""
 
     async def stream(self, request: Request, sink: Sink) -> int:
         arguments = self._arguments(request)
-        async with await self._session.request(request.method, request.url, stream=True, **arguments) as response:
-            async for chunk in await response.iter_content(self._budget.chunk_size or _AS_IT_ARRIVES):
+        async with await self._session.request(
+            request.method, request.url, stream=True, **arguments
+        ) as response:
+            async for chunk in await response.iter_content(
+                self._budget.chunk_size or _AS_IT_ARRIVES
+            ):
                 sink(chunk)
             return response.status_code or 0
 
     async def timed(self, request: Request) -> tuple[int, bytes, float]:
-        response = await self._session.request(request.method, request.url, **self._arguments(request))
-        return response.status_code or 0, response.content or b"", response.elapsed.total_seconds()
+        response = await self._session.request(
+            request.method, request.url, **self._arguments(request)
+        )
+        return (
+            response.status_code or 0,
+            response.content or b"",
+            response.elapsed.total_seconds(),
+        )
 
     async def close(self) -> None:
         await self._session.close()

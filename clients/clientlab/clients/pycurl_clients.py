@@ -1,4 +1,6 @@
-"""pycurl with one easy handle per thread, over HTTP/1.1 or HTTP/2. libcurl keeps the connection of the handle."""
+"""pycurl with one easy handle per thread, over HTTP/1.1 or HTTP/2. libcurl keeps the
+connection of the handle.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from typing import ClassVar
 
 import pycurl
 
-from clientlab.clients.client_interface import LIBCURL_QUIRKS, Budget, Client, ClientSpec, Opened, Sink, StatusAndBody
+from clientlab.clients.client_interface import (
+    LIBCURL_QUIRKS,
+    Budget,
+    Client,
+    ClientSpec,
+    Opened,
+    Sink,
+    StatusAndBody,
+)
 from clientlab.clients.libcurl import classify_error, make_limits
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
 from clientlab.workload.requests import Upload
@@ -22,14 +32,25 @@ class _ThreadState(threading.local):
     request: Request | None = None
 
 
-@ClientSpec("pycurl", "pycurl", "per thread", pairs=("threads", "multi"), native=True, quirks=LIBCURL_QUIRKS)
+@ClientSpec(
+    "pycurl",
+    "pycurl",
+    "per thread",
+    pairs=("threads", "multi"),
+    native=True,
+    quirks=LIBCURL_QUIRKS,
+)
 class PycurlHandle(Client):
     """One libcurl handle per thread."""
 
     errors: ClassVar[ErrorTable] = ()
-    version: ClassVar[int] = pycurl.CURL_HTTP_VERSION_1_1  # by default, libcurl negotiates HTTP/2 over TLS
+    version: ClassVar[int] = (
+        pycurl.CURL_HTTP_VERSION_1_1
+    )  # by default, libcurl negotiates HTTP/2 over TLS
 
-    def __init__(self, budget: Budget, opened: Opened, *, forbid_reuse: bool = False) -> None:
+    def __init__(
+        self, budget: Budget, opened: Opened, *, forbid_reuse: bool = False
+    ) -> None:
         super().__init__(budget, opened)
         self.connections = budget.connections
         # Within the range of libcurl, which passes at most 16 KiB at a time.
@@ -73,14 +94,20 @@ class PycurlHandle(Client):
         return handle
 
     def new_handle(self) -> pycurl.Curl:
-        """Return an easy handle with the budget's limits, which is closed with the client."""
+        """Return an easy handle with the budget's limits, which is closed with the
+        client.
+        """
         handle = pycurl.Curl()
-        handle.setopt(pycurl.NOSIGNAL, 1)  # time limits by signal are for single-threaded programs
+        handle.setopt(
+            pycurl.NOSIGNAL, 1
+        )  # time limits by signal are for single-threaded programs
         for option, value in make_limits(self._budget.timeout).items():
             handle.setopt(option, value)
         handle.setopt(pycurl.HTTP_VERSION, self.version)
         if self._budget.decode:
-            handle.setopt(pycurl.ACCEPT_ENCODING, "")  # decode all that libcurl can; the request's own header is sent
+            handle.setopt(
+                pycurl.ACCEPT_ENCODING, ""
+            )  # decode all that libcurl can; the request's own header is sent
         if self._budget.ca_file is not None:
             handle.setopt(pycurl.CAINFO, self._budget.ca_file)
         handle.setopt(pycurl.FORBID_REUSE, int(self._forbid_reuse))
@@ -102,44 +129,69 @@ class PycurlHandle(Client):
             handle.setopt(pycurl.NOBODY, 1)
         elif request.method != ("GET" if request.body is None else "POST"):
             handle.setopt(pycurl.CUSTOMREQUEST, request.method)
-        # A line that ends with a colon would drop the header. "Expect:" keeps libcurl from waiting for 100-continue
-        # before a large body.
-        lines = [f"{name}: {value}" if value else f"{name};" for name, value in request.headers.items()]
+        # A line that ends with a colon would drop the header. "Expect:" keeps libcurl
+        # from waiting for 100-continue before a large body.
+        lines = [
+            f"{name}: {value}" if value else f"{name};"
+            for name, value in request.headers.items()
+        ]
         handle.setopt(pycurl.HTTPHEADER, [*lines, "Expect:"])
         handle.setopt(pycurl.URL, request.url)
 
     def read_status(self, handle: pycurl.Curl) -> int:
-        """Return the status of a finished transfer, and report the connections that it opened."""
+        """Return the status of a finished transfer, and report the connections that it
+        opened.
+        """
         if handle.getinfo(pycurl.NUM_CONNECTS):
             self._opened()
         status: int = handle.getinfo(pycurl.RESPONSE_CODE)
         return status
 
     def make_fault(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
-        """Return libcurl's error as a fault, and report the connections that were opened."""
-        has_head, is_connecting = bool(handle.getinfo(pycurl.HEADER_SIZE)), handle.getinfo(pycurl.REQUEST_SIZE) == 0
-        kind = classify_error(code, message, has_head=has_head, is_connecting=is_connecting)
+        """Return libcurl's error as a fault, and report the connections that were
+        opened.
+        """
+        has_head, is_connecting = (
+            bool(handle.getinfo(pycurl.HEADER_SIZE)),
+            handle.getinfo(pycurl.REQUEST_SIZE) == 0,
+        )
+        kind = classify_error(
+            code, message, has_head=has_head, is_connecting=is_connecting
+        )
         if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS:
             self._opened()
         return Fault(kind, message)
 
 
 @ClientSpec(
-    "pycurl-h2", "pycurl", "per thread", http="2", pairs=("threads",), native=True,
+    "pycurl-h2",
+    "pycurl",
+    "per thread",
+    http="2",
+    pairs=("threads",),
+    native=True,
     quirks=replace(LIBCURL_QUIRKS, one_request_per_connection=True),
-)  # fmt: skip
+)
 class PycurlH2(PycurlHandle):
     """One libcurl handle per thread over HTTP/2, one request at a time on each."""
 
     version = pycurl.CURL_HTTP_VERSION_2TLS
 
     def read_status(self, handle: pycurl.Curl) -> int:
-        """Return the status. Close a handle that has fallen back to HTTP/1.1, which libcurl does silently."""
+        """Return the status.
+
+        Close a handle that has fallen back to HTTP/1.1, which libcurl does silently.
+        """
         status = super().read_status(handle)
         is_new = handle.getinfo(pycurl.NUM_CONNECTS)
-        if is_new and handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0:
+        if (
+            is_new
+            and handle.getinfo(pycurl.INFO_HTTP_VERSION) != pycurl.CURL_HTTP_VERSION_2_0
+        ):
             self._all.remove(handle)
             handle.close()  # closes its connection too
             self._mine.handle = None
-            raise Fault("protocol", "the server spoke HTTP/1 where HTTP/2 was asked for")
+            raise Fault(
+                "protocol", "the server spoke HTTP/1 where HTTP/2 was asked for"
+            )
         return status

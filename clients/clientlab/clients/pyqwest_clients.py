@@ -1,4 +1,6 @@
-"""pyqwest, on Rust's reqwest, with one `SyncClient` or one asyncio `Client`: connections are kept and used again."""
+"""pyqwest, on Rust's reqwest, with one `SyncClient` or one asyncio `Client`:
+connections are kept and used again.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ from typing import Any, ClassVar
 
 import pyqwest
 
-from clientlab.clients.client_interface import ClientBase, ClientSpec, Quirks, Sink, StatusAndBody
+from clientlab.clients.client_interface import (
+    ClientBase,
+    ClientSpec,
+    Quirks,
+    Sink,
+    StatusAndBody,
+)
 from clientlab.errors import NO_DESCRIPTOR, ErrorTable
 from clientlab.workload.workload import Request
 
@@ -29,8 +37,16 @@ class _Pyqwest(ClientBase):
         (pyqwest.ReadError, "protocol", "CRC computed"),
         (pyqwest.ReadError, "reset"),
         (pyqwest.WriteError, "reset"),
-        (pyqwest.RemoteProtocolError, "reset", "connection closed before message completed"),
-        (pyqwest.RemoteProtocolError, "reset", "(SendRequest): connection error: peer closed connection"),  # over TLS
+        (
+            pyqwest.RemoteProtocolError,
+            "reset",
+            "connection closed before message completed",
+        ),
+        (
+            pyqwest.RemoteProtocolError,
+            "reset",
+            "(SendRequest): connection error: peer closed connection",
+        ),  # over TLS
         (pyqwest.RemoteProtocolError, "protocol"),
     )
 
@@ -38,7 +54,8 @@ class _Pyqwest(ClientBase):
         ca_file, pool = self._budget.ca_file, self._budget.connections
         options: dict[str, Any] = {
             "http_version": pyqwest.HTTPVersion.HTTP1,
-            # The read limit starts with connecting. The connect limit is shorter, so that the two can be told apart.
+            # The read limit starts with connecting. The connect limit is shorter, so
+            # that the two can be told apart.
             "connect_timeout": 0.95 * self._budget.timeout,
             "read_timeout": self._budget.timeout,
             "follow_redirects": False,
@@ -47,17 +64,31 @@ class _Pyqwest(ClientBase):
             "enable_zstd": self._budget.decode,
             "enable_otel": False,
         }
-        options |= {"tls_ca_cert": Path(ca_file).read_bytes()} if ca_file else {"tls_include_system_certs": True}
+        options |= (
+            {"tls_ca_cert": Path(ca_file).read_bytes()}
+            if ca_file
+            else {"tls_include_system_certs": True}
+        )
         if pool is not None:
-            options |= {"pool_idle_timeout": None, "pool_max_idle_per_host": pool or _ANY_NUMBER}
+            options |= {
+                "pool_idle_timeout": None,
+                "pool_max_idle_per_host": pool or _ANY_NUMBER,
+            }
             options["max_connections_per_address"] = pool or None
         return options
 
 
 @ClientSpec(
-    "pyqwest", "pyqwest", "pool", pairs=("threads",), extra="more", unlimited=True, native=True, own_threads=True,
+    "pyqwest",
+    "pyqwest",
+    "pool",
+    pairs=("threads",),
+    extra="more",
+    unlimited=True,
+    native=True,
+    own_threads=True,
     quirks=Quirks(opens_ahead=True, resumes_tls=True, uncounted=True),
-)  # fmt: skip
+)
 class PyqwestClient(_Pyqwest):
     """One pyqwest SyncClient, on Rust's reqwest."""
 
@@ -66,11 +97,15 @@ class PyqwestClient(_Pyqwest):
         self._client = pyqwest.SyncClient(self._transport)
 
     def send(self, request: Request) -> StatusAndBody:
-        response = self._client.execute(request.method, request.url, request.headers, request.body)
+        response = self._client.execute(
+            request.method, request.url, request.headers, request.body
+        )
         return response.status, response.content
 
     def stream(self, request: Request, sink: Sink) -> int:
-        with self._client.stream(request.method, request.url, request.headers, request.body) as response:
+        with self._client.stream(
+            request.method, request.url, request.headers, request.body
+        ) as response:
             for chunk in response.content:
                 _hand_over(chunk, self._budget.chunk_size, sink)
             return response.status
@@ -80,9 +115,17 @@ class PyqwestClient(_Pyqwest):
 
 
 @ClientSpec(
-    "pyqwest-async", "pyqwest", "pool", kind="asyncio", pairs=("workers",), extra="more", unlimited=True, native=True,
-    own_threads=True, quirks=Quirks(opens_ahead=True, resumes_tls=True, uncounted=True),
-)  # fmt: skip
+    "pyqwest-async",
+    "pyqwest",
+    "pool",
+    kind="asyncio",
+    pairs=("workers",),
+    extra="more",
+    unlimited=True,
+    native=True,
+    own_threads=True,
+    quirks=Quirks(opens_ahead=True, resumes_tls=True, uncounted=True),
+)
 class PyqwestAsync(_Pyqwest):
     """One pyqwest Client for asyncio, on Rust's reqwest."""
 
@@ -91,11 +134,15 @@ class PyqwestAsync(_Pyqwest):
         self._client = pyqwest.Client(self._transport)
 
     async def send(self, request: Request) -> StatusAndBody:
-        response = await self._client.execute(request.method, request.url, request.headers, request.body)
+        response = await self._client.execute(
+            request.method, request.url, request.headers, request.body
+        )
         return response.status, response.content
 
     async def stream(self, request: Request, sink: Sink) -> int:
-        async with self._client.stream(request.method, request.url, request.headers, request.body) as response:
+        async with self._client.stream(
+            request.method, request.url, request.headers, request.body
+        ) as response:
             async for chunk in response.content:
                 _hand_over(chunk, self._budget.chunk_size, sink)
             return response.status
@@ -104,8 +151,12 @@ class PyqwestAsync(_Pyqwest):
         await self._transport.aclose()
 
 
-def _hand_over(chunk: bytes | bytearray | memoryview, size: int | None, sink: Sink) -> None:
-    """Pass a chunk to the sink without a copy, in parts of at most `size` bytes, or whole if it is None."""
+def _hand_over(
+    chunk: bytes | bytearray | memoryview, size: int | None, sink: Sink
+) -> None:
+    """Pass a chunk to the sink without a copy, in parts of at most `size` bytes, or
+    whole if it is None.
+    """
     view = memoryview(chunk)
     step = size or max(1, len(view))
     for at in range(0, len(view), step):

@@ -1,4 +1,6 @@
-"""requests: its top-level functions, which keep no connection, one `Session`, or one for each thread."""
+"""requests: its top-level functions, which keep no connection, one `Session`, or one
+for each thread.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ class _Requests(Client):
     def stream(self, request: Request, sink: Sink) -> int:
         with self._respond(request, stream=True) as response:
             size = self._budget.chunk_size
-            for chunk in read_arriving(response.raw.read1) if size is None else response.iter_content(size):
+            for chunk in (
+                read_arriving(response.raw.read1)
+                if size is None
+                else response.iter_content(size)
+            ):
                 sink(chunk)
             return response.status_code
 
@@ -66,22 +72,45 @@ class RequestsPerCall(_Requests):
     """requests.request(…): a session and a connection per call."""
 
     def _respond(self, request: Request, *, stream: bool = False) -> requests.Response:
-        headers = {"Connection": None, **request.headers}  # no `keep-alive`, which other clients do not send
+        headers = {
+            "Connection": None,
+            **request.headers,
+        }  # no `keep-alive`, which other clients do not send
         timeout, verify = self._budget.timeout, self._budget.ca_file or True
         return requests.request(
-            request.method, request.url, headers=headers, data=request.body, timeout=timeout, verify=verify,
-            allow_redirects=False, stream=stream,
-        )  # fmt: skip
+            request.method,
+            request.url,
+            headers=headers,
+            data=request.body,
+            timeout=timeout,
+            verify=verify,
+            allow_redirects=False,
+            stream=stream,
+        )
 
 
 @ClientSpec(
-    "requests-session", "requests", "pool", needs=("urllib3",),
-    pairs=("threads", "thread-pool", "queue", "processes", "process-chunks", "sync_to_async", "futures", "gevent"),
-)  # fmt: skip
+    "requests-session",
+    "requests",
+    "pool",
+    needs=("urllib3",),
+    pairs=(
+        "threads",
+        "thread-pool",
+        "queue",
+        "processes",
+        "process-chunks",
+        "sync_to_async",
+        "futures",
+        "gevent",
+    ),
+)
 class RequestsSession(_Requests):
     """One requests.Session."""
 
-    def __init__(self, budget: Budget, opened: Opened, *, pool_block: bool = False) -> None:
+    def __init__(
+        self, budget: Budget, opened: Opened, *, pool_block: bool = False
+    ) -> None:
         super().__init__(budget, opened)
         self._pool_block = pool_block
 
@@ -91,8 +120,11 @@ class RequestsSession(_Requests):
 
     def open(self) -> None:
         self.session = requests.Session()
-        self.session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # accept no cookie
-        self.session.headers.clear()  # `Connection: keep-alive`, and what each request sets itself
+        self.session.cookies.set_policy(
+            DefaultCookiePolicy(allowed_domains=[])
+        )  # accept no cookie
+        # `Connection: keep-alive`, and what each request sets itself.
+        self.session.headers.clear()
         pool = self._budget.connections
         if pool is not None:
             adapter = HTTPAdapter(1, pool, pool_block=self._pool_block)
@@ -103,18 +135,36 @@ class RequestsSession(_Requests):
         self.session.close()
 
     def _respond(self, request: Request, *, stream: bool = False) -> requests.Response:
-        timeout, verify = self._budget.timeout, self._budget.ca_file or True  # the environment overrides the session's
+        timeout, verify = (
+            self._budget.timeout,
+            self._budget.ca_file or True,
+        )  # the environment overrides the session's
         return self.session.request(
-            request.method, request.url, headers=request.headers, data=request.body, timeout=timeout, verify=verify,
-            allow_redirects=False, stream=stream,
-        )  # fmt: skip
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            timeout=timeout,
+            verify=verify,
+            allow_redirects=False,
+            stream=stream,
+        )
 
 
-@ClientSpec("requests-lines", "requests", "pool", needs=("urllib3",), pairs=("threads",), formats=("sse", "jsonl"))
+@ClientSpec(
+    "requests-lines",
+    "requests",
+    "pool",
+    needs=("urllib3",),
+    pairs=("threads",),
+    formats=("sse", "jsonl"),
+)
 class RequestsLines(RequestsSession):
     """One requests.Session, whose `iter_lines` splits a stream."""
 
-    def __init__(self, budget: Budget, opened: Opened, *, chunk_size: int = 512) -> None:
+    def __init__(
+        self, budget: Budget, opened: Opened, *, chunk_size: int = 512
+    ) -> None:
         super().__init__(budget, opened)
         self._chunk_size = chunk_size
 
@@ -127,7 +177,13 @@ class RequestsLines(RequestsSession):
             return response.status_code
 
 
-@ClientSpec("requests-session-per-thread", "requests", "per thread", needs=("urllib3",), only=IN_THREADS)
+@ClientSpec(
+    "requests-session-per-thread",
+    "requests",
+    "per thread",
+    needs=("urllib3",),
+    only=IN_THREADS,
+)
 class RequestsSessionPerThread(TimedPerThread):
     """One requests.Session for each thread, with a pool of one connection."""
 

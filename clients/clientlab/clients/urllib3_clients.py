@@ -45,22 +45,42 @@ class Urllib3Pool(Client):
         self._block = block
 
     def open(self) -> None:
-        timeout = urllib3.Timeout(connect=self._budget.timeout, read=self._budget.timeout)
+        timeout = urllib3.Timeout(
+            connect=self._budget.timeout, read=self._budget.timeout
+        )
         pool, tls = self._budget.connections, tls_context(self._budget)
-        bounds: dict[str, Any] = {} if pool is None else {"num_pools": 1, "block": self._block, "maxsize": pool}
-        self._manager = urllib3.PoolManager(**bounds, retries=False, timeout=timeout, ssl_context=tls)
+        bounds: dict[str, Any] = (
+            {}
+            if pool is None
+            else {"num_pools": 1, "block": self._block, "maxsize": pool}
+        )
+        self._manager = urllib3.PoolManager(
+            **bounds, retries=False, timeout=timeout, ssl_context=tls
+        )
 
     def send(self, request: Request) -> StatusAndBody:
         response = self._manager.request(
-            request.method, request.url, headers=request.headers, body=request.body, redirect=False
+            request.method,
+            request.url,
+            headers=request.headers,
+            body=request.body,
+            redirect=False,
         )
         return response.status, response.data
 
     def stream(self, request: Request, sink: Sink) -> int:
-        options: dict[str, Any] = {"body": request.body, "redirect": False, "preload_content": False}
-        with self._manager.request(request.method, request.url, headers=request.headers, **options) as response:
+        options: dict[str, Any] = {
+            "body": request.body,
+            "redirect": False,
+            "preload_content": False,
+        }
+        with self._manager.request(
+            request.method, request.url, headers=request.headers, **options
+        ) as response:
             size = self._budget.chunk_size
-            for chunk in read_arriving(response.read1) if size is None else response.stream(size):
+            for chunk in (
+                read_arriving(response.read1) if size is None else response.stream(size)
+            ):
                 sink(chunk)
             return response.status
 

@@ -1,1 +1,3 @@
-"""Measuring on the workers of a Dask cluster: trials and shards, live metrics, and the exporter of stored runs."""
+"""Measuring on the workers of a Dask cluster: trials and shards, live metrics, and the
+exporter of stored runs.
+"""

@@ -1,8 +1,10 @@
-"""The runs of a results folder as Prometheus metrics: `clientlab exporter --out results`.
+"""The runs of a results folder as Prometheus metrics: `clientlab exporter --out
+results`.
 
-A run has what its report shows: the figures of each arm over the rounds, its ratio to the
-fastest arm, what went wrong, and the changes since earlier runs of the same experiment. An
-unknown figure has no sample. What is a text in the report is the value of a label.
+A run has what its report shows: the figures of each arm over the rounds, its ratio to
+the fastest arm, what went wrong, and the changes since earlier runs of the same
+experiment. An unknown figure has no sample. What is a text in the report is the value
+of a label.
 """
 
 from __future__ import annotations
@@ -53,8 +55,12 @@ Sample = tuple[str, Sequence[str], float]
 
 
 def _families() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return the description and the labels of each metric, without ``clientlab_run_``."""
-    ratio = "times the time per request (or what ranks the arm) of the fastest of its load"
+    """Return the description and the labels of each metric, without
+    ``clientlab_run_``.
+    """
+    ratio = (
+        "times the time per request (or what ranks the arm) of the fastest of its load"
+    )
     known = {
         "info": ("A run.", (*_ABOUT, "status", "machine", "python", "host")),
         "choice": ("When a run began; also for the newest one.", ("choice", *_ABOUT)),
@@ -107,7 +113,9 @@ def _families() -> dict[str, tuple[str, tuple[str, ...]]]:
 FAMILIES = _families()
 
 
-def make_server(store: Store, host: str, port: int, say: Callable[[str], None]) -> ThreadingHTTPServer:
+def make_server(
+    store: Store, host: str, port: int, say: Callable[[str], None]
+) -> ThreadingHTTPServer:
     """Return a server of a store's metrics.
 
     `say` gets a line for each run that cannot be read. Raise LabError.
@@ -150,8 +158,8 @@ class _Published:
 class StoredRuns:
     """The newest runs of a store in Prometheus' text format.
 
-    The lines of a run are kept until its files change: rendering 20 runs takes 0.1 s of CPU
-    time, which would disturb the trial that is being measured.
+    The lines of a run are kept until its files change: rendering 20 runs takes 0.1 s of
+    CPU time, which would disturb the trial that is being measured.
     """
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
@@ -165,7 +173,9 @@ class StoredRuns:
         with self._lock:
             names = self._store.names()[-_MOST_RUNS:]
             found = [one for name in names if (one := self._read(name)).run is not None]
-            self._compare([one for one in found if one.run and one.run.status != "running"])
+            self._compare(
+                [one for one in found if one.run and one.run.status != "running"]
+            )
             choices = _format(_choices([one.run for one in found if one.run]))
             pages = [choices, *(one.lines for one in found)]
         parts = []
@@ -207,7 +217,10 @@ def _format(samples: Iterable[Sample]) -> dict[str, str]:
     lines: dict[str, list[str]] = {}
     for family, values, value in samples:
         _, names = FAMILIES[family]
-        labels = ",".join(f'{name}="{_escape(text)}"' for name, text in zip(names, values, strict=True))
+        labels = ",".join(
+            f'{name}="{_escape(text)}"'
+            for name, text in zip(names, values, strict=True)
+        )
         line = f"clientlab_run_{family}{{{labels}}} {value}\n"
         lines.setdefault(family, []).append(line)
     return {family: "".join(found) for family, found in lines.items()}
@@ -238,7 +251,9 @@ def _samples_of_run(run: Run) -> Iterator[Sample]:
     machine = f"{where.cpu_model}, {where.cpu_usable:g} cores"
     yield "info", [*about, run.status, machine, where.python, where.host], 1
     yield "created_timestamp_seconds", about, _timestamp(run.created)
-    ends = [_timestamp(one.started) + (one.figures.wall_seconds or 0) for one in run.trials]
+    ends = [
+        _timestamp(one.started) + (one.figures.wall_seconds or 0) for one in run.trials
+    ]
     yield "ended_timestamp_seconds", about, max(ends, default=_timestamp(run.created))
     failed = failed_for_good(run)
     done = sum(trial.status == "done" for trial in run.trials)
@@ -262,7 +277,9 @@ def _samples_of_run(run: Run) -> Iterator[Sample]:
     labels = {}
     for one in run.experiment.arms:
         workload = run.experiment.workloads[one.workload]
-        labels[one.name] = arm_labels(run.run, run.experiment.name, one.name, one, workload)
+        labels[one.name] = arm_labels(
+            run.run, run.experiment.name, one.name, one, workload
+        )
         yield "arm_info", labels[one.name], 1
     rows = [(group, row) for group in groups_of(run) for row in group.rows]
     for place, (group, row) in enumerate(rows, start=1):
@@ -270,7 +287,9 @@ def _samples_of_run(run: Run) -> Iterator[Sample]:
             yield name, [*labels[row.planned.arm], *more], value
 
 
-def _samples_of_arm(group: Group, row: Row, place: int) -> Iterator[tuple[str, list[str], float]]:
+def _samples_of_arm(
+    group: Group, row: Row, place: int
+) -> Iterator[tuple[str, list[str], float]]:
     """Yield the samples of an arm, with the labels that it has beside the arm's own."""
     for figure, metric in EXPORTED:
         if (value := row.figures[figure.key]) is not None:

@@ -1,7 +1,8 @@
-"""The metrics of a run while it is measured, read from the sample logs of its trials while they grow.
+"""The metrics of a run while it is measured, read from the sample logs of its trials
+while they grow.
 
-Counters go on over the trials of an arm, so that `rate()` of Prometheus is right. Dashboards
-and docs rely on the names.
+Counters go on over the trials of an arm, so that `rate()` of Prometheus is right.
+Dashboards and docs rely on the names.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from clientlab import strategies
@@ -23,7 +29,13 @@ from clientlab.results.plan import Arm
 from clientlab.statistics.histogram import Floats
 from clientlab.trial.result import Outcome, PlannedTrial
 from clientlab.trial.sample_log import ERROR_CODES, process_notes
-from clientlab.trial.samples import Flags, Integers, LogFollower, evaluate, find_delay_shares
+from clientlab.trial.samples import (
+    Flags,
+    Integers,
+    LogFollower,
+    evaluate,
+    find_delay_shares,
+)
 from clientlab.trial.stream_times import EventFollower, parse_marks
 from clientlab.trial.usage import read_footprint
 from clientlab.workload.load import arrivals_of, is_staggered
@@ -31,7 +43,23 @@ from clientlab.workload.workload import Workload, delay_of, identify
 
 BUCKETS = (
     *(0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075),
-    *(0.1, 0.15, 0.25, 0.5, 1.0, 1.5, 2.5, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
+    *(
+        0.1,
+        0.15,
+        0.25,
+        0.5,
+        1.0,
+        1.5,
+        2.5,
+        5.0,
+        7.5,
+        10.0,
+        15.0,
+        20.0,
+        30.0,
+        45.0,
+        60.0,
+    ),
 )
 """Upper bounds of the histograms' buckets, in seconds."""
 
@@ -45,21 +73,39 @@ _COUNTERS = {
     "delay_seconds": "Delay asked of the upstream, all requests.",
     "planned_requests": "Open load: requests that were due.",
     "events": "Events that the client handed over.",
-    "measured_seconds": "Measured time: requests over it are the throughput. Each of n shards has 1/n of it.",
+    "measured_seconds": (
+        "Measured time: requests over it are the throughput. Each of n shards has 1/n"
+        " of it."
+    ),
     "connections_opened": "Connections opened.",
     "cpu_seconds": "CPU time of the trials' processes.",
 }
 _HISTOGRAMS = {
-    "request_seconds": "Latency of all requests; in an open load, from the planned start. "
-    "Failed requests count only in +Inf.",
-    "lateness_seconds": "Open load: time from the planned to the real start. Dropped requests count only in +Inf.",
+    "request_seconds": (
+        "Latency of all requests; in an open load, from the planned start. "
+        "Failed requests count only in +Inf."
+    ),
+    "lateness_seconds": (
+        "Open load: time from the planned to the real start. Dropped requests count"
+        " only in +Inf."
+    ),
     "gap_seconds": "Time between two events of a stream.",
-    "lag_seconds": "From the write of an event by the lab's upstream until the client handed it over.",
+    "lag_seconds": (
+        "From the write of an event by the lab's upstream until the client handed it"
+        " over."
+    ),
 }
 _GAUGES = {
-    "requests_in_flight": "By Little's law over the requests that ended since the last scrape.",
-    "backlog_requests": "Open load: requests that are due and have not ended, beyond those that may be in flight.",
-    "memory_bytes": "Memory of the trial's processes, shared pages once; after the trial, its peak.",
+    "requests_in_flight": (
+        "By Little's law over the requests that ended since the last scrape."
+    ),
+    "backlog_requests": (
+        "Open load: requests that are due and have not ended, beyond those that may be"
+        " in flight."
+    ),
+    "memory_bytes": (
+        "Memory of the trial's processes, shared pages once; after the trial, its peak."
+    ),
 }
 _OPEN_LOAD = {"planned_requests", "lateness_seconds", "backlog_requests"}
 _STREAMS = {"events", "gap_seconds", "lag_seconds"}
@@ -68,13 +114,20 @@ _MOST_LAG = 3600.0  # seconds
 _KIND_OF = {0: "ok", **{code: kind for kind, code in ERROR_CODES.items()}}
 
 
-def arm_labels(run: str, experiment: str, name: str, its: Arm | PlannedTrial, workload: Workload) -> list[str]:
-    """Return the values of `ARM_LABELS` for an arm. Without a link, that label is empty.
+def arm_labels(
+    run: str, experiment: str, name: str, its: Arm | PlannedTrial, workload: Workload
+) -> list[str]:
+    """Return the values of `ARM_LABELS` for an arm.
 
-    The legend is the arm's name, followed by its strategy unless the name begins with it.
+    Without a link, that label is empty.
+
+    The legend is the arm's name, followed by its strategy unless the name begins with
+    it.
     """
     strategy = its.strategy.partition("?")[0]
-    named_by_strategy = rf"{re.escape(strategy)}(\?.*)?( \(.*\))?(\[.*\])?( in [\w.-]+)?( at [\w.-]+)?"
+    named_by_strategy = (
+        rf"{re.escape(strategy)}(\?.*)?( \(.*\))?(\[.*\])?( in [\w.-]+)?( at [\w.-]+)?"
+    )
     legend = name if re.fullmatch(named_by_strategy, name) else f"{name} · {strategy}"
     link = "" if its.link is None else str(its.link)
     of_workload = [its.workload, identify(workload)]
@@ -101,7 +154,10 @@ class _Histogram:
 
 @dataclass
 class _Totals:
-    """What the trials of an arm have counted here. `ended`: the counters of those that have ended."""
+    """What the trials of an arm have counted here.
+
+    `ended`: the counters of those that have ended.
+    """
 
     labels: list[str]
     names: frozenset[str]  # of the metrics that it has
@@ -111,14 +167,18 @@ class _Totals:
     shown: dict[str, float] = field(default_factory=dict)
 
     def read(self, name: str, of_trial: float) -> float:
-        """Return a counter, which never falls: a value seen from outside may exceed the trial's own."""
+        """Return a counter, which never falls: a value seen from outside may exceed the
+        trial's own.
+        """
         value = self.ended.get(name, 0.0) + of_trial
         self.shown[name] = max(self.shown.get(name, value), value)
         return self.shown[name]
 
 
 class RunMetrics(Collector):
-    """The metrics of the trials of one run that one worker measures, one after the other."""
+    """The metrics of the trials of one run that one worker measures, one after the
+    other.
+    """
 
     def __init__(self, run: str, experiment: str) -> None:
         self.run = run
@@ -127,8 +187,13 @@ class RunMetrics(Collector):
         self._trial: TrialMetrics | None = None
         self._lock = threading.Lock()
 
-    def begin(self, planned: PlannedTrial, workload: Workload, share: Workload, folder: Path) -> TrialMetrics:
-        """Follow the next trial. `share`: the part of the workload that this worker sends."""
+    def begin(
+        self, planned: PlannedTrial, workload: Workload, share: Workload, folder: Path
+    ) -> TrialMetrics:
+        """Follow the next trial.
+
+        `share`: the part of the workload that this worker sends.
+        """
         with self._lock:
             if self._trial is not None:
                 self._trial.leave()
@@ -149,16 +214,20 @@ class RunMetrics(Collector):
 
     def _make_families(self, trial: TrialMetrics | None) -> list[Metric]:
         text = 'Requests finished, by outcome: "ok" or the kind of error.'
-        requests = CounterMetricFamily("clientlab_requests", text, labels=[*ARM_LABELS, "outcome"])
+        requests = CounterMetricFamily(
+            "clientlab_requests", text, labels=[*ARM_LABELS, "outcome"]
+        )
         counters = {
-            name: CounterMetricFamily(f"clientlab_{name}", text, labels=ARM_LABELS) for name, text in _COUNTERS.items()
+            name: CounterMetricFamily(f"clientlab_{name}", text, labels=ARM_LABELS)
+            for name, text in _COUNTERS.items()
         }
         histograms = {
             name: HistogramMetricFamily(f"clientlab_{name}", text, labels=ARM_LABELS)
             for name, text in _HISTOGRAMS.items()
         }
         gauges = {
-            name: GaugeMetricFamily(f"clientlab_{name}", text, labels=ARM_LABELS) for name, text in _GAUGES.items()
+            name: GaugeMetricFamily(f"clientlab_{name}", text, labels=ARM_LABELS)
+            for name, text in _GAUGES.items()
         }
         running = GaugeMetricFamily(
             "clientlab_trial_running",
@@ -180,11 +249,19 @@ class RunMetrics(Collector):
                 gauges[name].add_metric(trial.totals.labels, trial.gauges[name])
             labels = [*trial.totals.labels, str(trial.planned.round)]
             running.add_metric(labels, int(trial.is_running))
-        families = (requests, *counters.values(), *histograms.values(), *gauges.values(), running)
+        families = (
+            requests,
+            *counters.values(),
+            *histograms.values(),
+            *gauges.values(),
+            running,
+        )
         return [family for family in families if family.samples]
 
 
-def _start_totals(labels: list[str], planned: PlannedTrial, workload: Workload) -> _Totals:
+def _start_totals(
+    labels: list[str], planned: PlannedTrial, workload: Workload
+) -> _Totals:
     """Return the totals of an arm of which no trial has begun."""
     left_out = set[str]()
     if arrivals_of(workload) is None:
@@ -203,19 +280,29 @@ def _start_totals(labels: list[str], planned: PlannedTrial, workload: Workload) 
 
 
 class TrialMetrics:
-    """What one trial adds to the metrics of its arm. A scrape wakes nothing in its processes."""
+    """What one trial adds to the metrics of its arm.
 
-    def __init__(self, totals: _Totals, planned: PlannedTrial, workload: Workload, folder: Path) -> None:
+    A scrape wakes nothing in its processes.
+    """
+
+    def __init__(
+        self, totals: _Totals, planned: PlannedTrial, workload: Workload, folder: Path
+    ) -> None:
         """`planned`, `workload`: for a shard, its own share."""
         self.totals = totals
         self.planned = planned
         self.counters: dict[str, float] = {}
-        self.gauges: dict[str, float] = {"requests_in_flight": 0.0, "backlog_requests": 0}
+        self.gauges: dict[str, float] = {
+            "requests_in_flight": 0.0,
+            "backlog_requests": 0,
+        }
         self._workload, self._folder = workload, folder
         self._delay_of, self._schedule = delay_of(workload), arrivals_of(workload)
         self._log = LogFollower(folder)
         self._events = None if workload.stream is None else EventFollower(folder)
-        self._arrived = dict[int, float]()  # of each open stream, when its last event arrived
+        self._arrived = dict[
+            int, float
+        ]()  # of each open stream, when its last event arrived
         self._lock = threading.Lock()
         self._finished = 0
         self._cpu_before = 0.0
@@ -235,7 +322,9 @@ class TrialMetrics:
         """Start counting: the measured part begins now, or at the Unix time `at`."""
         with self._lock:
             self._cpu_before = self._read_cpu()
-            self._connections_before = sum(note.opened for note in process_notes(self._folder))
+            self._connections_before = sum(
+                note.opened for note in process_notes(self._folder)
+            )
             self._started = time.time() if at is None else at
             self._looked = time.monotonic()
 
@@ -246,7 +335,9 @@ class TrialMetrics:
                 self._look()
 
     def ended(self) -> None:
-        """Read the last values: the measured part is over, and its processes are still there."""
+        """Read the last values: the measured part is over, and its processes are still
+        there.
+        """
         with self._lock:
             if self.is_running:
                 self._look()
@@ -279,7 +370,9 @@ class TrialMetrics:
         self.counters[name] = self.counters.get(name, 0.0) + value
 
     def _look(self) -> None:
-        """Count the requests that ended since the last look, and read what the processes used so far."""
+        """Count the requests that ended since the last look, and read what the
+        processes used so far.
+        """
         (records, numbers), now = self._log.new_records(), time.monotonic()
         seconds: Floats = records["seconds"]
         codes, counts = np.unique(records["error"], return_counts=True)
@@ -289,13 +382,18 @@ class TrialMetrics:
             outcomes[kind] = outcomes.get(kind, 0) + count
         self._finished += len(records)
         # By Little's law, arrivals per second x mean seconds are in flight.
-        most_in_flight, elapsed = self.planned.concurrency, max(now - self._looked, 1e-6)
+        most_in_flight, elapsed = (
+            self.planned.concurrency,
+            max(now - self._looked, 1e-6),
+        )
         in_flight = min(most_in_flight, float(seconds.sum()) / elapsed)
         self.gauges["requests_in_flight"] = in_flight
         self._looked = now
         if self._schedule is not None and (began := self._log.schedule_began):
             starts = map(self._schedule.start_of, numbers.tolist())
-            late = records["start"] - began - np.fromiter(starts, np.float64, len(numbers))
+            late = (
+                records["start"] - began - np.fromiter(starts, np.float64, len(numbers))
+            )
             is_sent = records["error"] != ERROR_CODES[DROPPED]
             histograms["lateness_seconds"].add(late, is_sent)
             seconds = seconds + late
@@ -313,7 +411,9 @@ class TrialMetrics:
             if is_staggered(self._workload):
                 asked *= find_delay_shares(numbers, [0], self.planned.concurrency)
             self._count("delay_seconds", float(asked.sum()))
-        used = max(self.counters.get("cpu_seconds", 0.0), self._read_cpu() - self._cpu_before)
+        used = max(
+            self.counters.get("cpu_seconds", 0.0), self._read_cpu() - self._cpu_before
+        )
         opened = sum(note.opened for note in process_notes(self._folder))
         measured = max(0.0, time.time() - (self._started or 0.0))
         self.counters |= {
@@ -323,13 +423,18 @@ class TrialMetrics:
         }
 
     def _look_at_events(self, follower: EventFollower, ended: Integers) -> None:
-        """Count the events since the last look. `ended`: the requests that have ended since then."""
+        """Count the events since the last look.
+
+        `ended`: the requests that have ended since then.
+        """
         events = follower.new_events()
         self._count("events", len(events))
         order = np.lexsort((events["at"], events["request"]))
         requests, arrived = events["request"][order], events["at"][order]
         before = np.roll(arrived, 1)
-        for place in np.flatnonzero(np.diff(requests, prepend=-1)).tolist():  # the first of each stream
+        for place in np.flatnonzero(
+            np.diff(requests, prepend=-1)
+        ).tolist():  # the first of each stream
             before[place] = self._arrived.get(int(requests[place]), np.nan)
         gaps = (arrived - before)[~np.isnan(before)]
         self.totals.histograms["gap_seconds"].add(gaps, np.ones(len(gaps), bool))
@@ -343,7 +448,9 @@ class TrialMetrics:
             self.totals.histograms["lag_seconds"].add(lags, np.ones(len(lags), bool))
 
     def _read_cpu(self) -> float:
-        """Return the CPU seconds of the trial's processes so far, in steps of 10 ms, and read their memory."""
+        """Return the CPU seconds of the trial's processes so far, in steps of 10 ms,
+        and read their memory.
+        """
         seconds, pids = 0.0, []
         for process in psutil.Process().children(recursive=True):
             try:
@@ -354,6 +461,7 @@ class TrialMetrics:
         if (began := time.monotonic()) >= self._next_memory:
             if (found := read_footprint(pids)) is not None:
                 self.gauges["memory_bytes"] = found.now
-            # Reading the memory holds up the processes, so it may take 1/1000 of the time.
+            # Reading the memory holds up the processes, so it may take 1/1000 of the
+            # time.
             self._next_memory = time.monotonic() + 1000 * (time.monotonic() - began)
         return seconds

@@ -1,7 +1,9 @@
-"""The lab's part of a Dask worker: it measures a trial, or one shard of a trial, and serves its metrics.
+"""The lab's part of a Dask worker: it measures a trial, or one shard of a trial, and
+serves its metrics.
 
-A worker loads it with `dask worker --preload clientlab.cluster.preload`. It measures one trial at a time. The measured
-process is a fresh interpreter, as on one machine: the worker only starts it and reads its log.
+A worker loads it with `dask worker --preload clientlab.cluster.preload`. It measures
+one trial at a time. The measured process is a fresh interpreter, as on one machine: the
+worker only starts it and reads its log.
 """
 
 from __future__ import annotations
@@ -31,26 +33,43 @@ from clientlab.trial.shards import AgreedStart, ShardReport
 from clientlab.workload.workload import READY_SECONDS, Workload, take_share
 
 Start = tuple[float, ClockOffset | None]
-"""When all shards of a trial start, in Unix seconds by the lab's clock, and that clock minus this machine's."""
+"""When all shards of a trial start, in Unix seconds by the lab's clock, and that clock
+minus this machine's.
+"""
 
 _published: list[RunMetrics] = []
 _publishing = threading.Lock()
-"""The metrics on Dask's `/metrics`: those of the last run, until a trial of another one begins."""
+"""The metrics on Dask's `/metrics`: those of the last run, until a trial of another one
+begins.
+"""
 
 _starts: dict[str, queue.SimpleQueue[Start | None]] = {}
-"""For the key of each trial that is being measured here: the agreed start of its shard, or None if it has to stop."""
+"""For the key of each trial that is being measured here: the agreed start of its shard,
+or None if it has to stop.
+"""
 
 
 def send_start(key: str, start: Start | None) -> None:
-    """Give the shard with this key its agreed start. None stops a trial: it then returns what was measured so far."""
+    """Give the shard with this key its agreed start.
+
+    None stops a trial: it then returns what was measured so far.
+    """
     if (starts := _starts.get(key)) is not None:
         starts.put(start)
 
 
 def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
-    run: str, experiment: str, key: str, planned: PlannedTrial, workload: Workload, target: Target, shard: int | None
-) -> Trial | ShardReport:  # fmt: skip
-    """Measure a trial or, with an index from 0, one shard of it. `key`: the name of the trial in events for the lab.
+    run: str,
+    experiment: str,
+    key: str,
+    planned: PlannedTrial,
+    workload: Workload,
+    target: Target,
+    shard: int | None,
+) -> Trial | ShardReport:
+    """Measure a trial or, with an index from 0, one shard of it.
+
+    `key`: the name of the trial in events for the lab.
 
     A trial that cannot be measured is returned as failed or lost.
     """
@@ -82,7 +101,9 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
         own = planned.model_copy(update={"concurrency": share.concurrency})
     found: Trial | ShardReport
     # Dask removes the folder of a worker that was killed.
-    with tempfile.TemporaryDirectory(prefix="clientlab-trial-", dir=worker.local_directory) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="clientlab-trial-", dir=worker.local_directory
+    ) as name:
         folder = Path(name)
         of_run = _publish(run, experiment)
         metrics = of_run.begin(own, workload, share, log_folder(folder, own, share))
@@ -90,18 +111,30 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
         try:
             runner = _make_runner(planned, target, metrics)
             if shard is None:
-                found = replace(runner, on_start=metrics.started)(planned, workload, folder, report_progress)
+                found = replace(runner, on_start=metrics.started)(
+                    planned, workload, folder, report_progress
+                )
             else:
-                start = AgreedStart(socket.gethostname(), workload.shards, agree_on_start)
-                found = runner.measure_shard(planned, workload, shard, folder, report_progress, start)
+                start = AgreedStart(
+                    socket.gethostname(), workload.shards, agree_on_start
+                )
+                found = runner.measure_shard(
+                    planned, workload, shard, folder, report_progress, start
+                )
         except TrialInterrupted as interrupted:
             found = interrupted.trials[0]
         except (IncompleteRun, LabError, OSError) as error:
-            status: Literal["lost", "failed"] = "lost" if isinstance(error, IncompleteRun) else "failed"
-            found = Trial(planned=planned, status=status, reason=str(error), started=utc_now())
+            status: Literal["lost", "failed"] = (
+                "lost" if isinstance(error, IncompleteRun) else "failed"
+            )
+            found = Trial(
+                planned=planned, status=status, reason=str(error), started=utc_now()
+            )
         finally:
             del _starts[key]
-        metrics.settle(found.outcome if isinstance(found, ShardReport) else found.measured)
+        metrics.settle(
+            found.outcome if isinstance(found, ShardReport) else found.measured
+        )
         return found
 
 
@@ -116,14 +149,23 @@ def _publish(run: str, experiment: str) -> RunMetrics:
         return _published[0]
 
 
-def _make_runner(planned: PlannedTrial, target: Target, metrics: TrialMetrics) -> TrialRunner:
+def _make_runner(
+    planned: PlannedTrial, target: Target, metrics: TrialMetrics
+) -> TrialRunner:
     links = {}
     if planned.link is not None:
         check_link(os.environ, [planned.link])
         links = ComposeTestbed(os.environ).links()
-    external = Servers.of(target, lambda _: True).external  # the lab has asked whether load may go there
+    external = Servers.of(
+        target, lambda _: True
+    ).external  # the lab has asked whether load may go there
     testbed = external or ComposeTestbed(os.environ)
-    return TrialRunner(testbed, links=links, on_end=metrics.ended, on_leave=partial(metrics.settle, None))
+    return TrialRunner(
+        testbed,
+        links=links,
+        on_end=metrics.ended,
+        on_leave=partial(metrics.settle, None),
+    )
 
 
 def dask_teardown(_worker: Any) -> None:

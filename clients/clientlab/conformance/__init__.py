@@ -1,11 +1,24 @@
-"""Conformance: the rules for every strategy, checked by a server that shares no code with the lab."""
+"""Conformance: the rules for every strategy, checked by a server that shares no code
+with the lab.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clientlab.conformance.checks import FIX, NO_TIME_LIMIT, Cause, CheckResult, causes_of
-from clientlab.conformance.faults import check_certificates, check_refused, check_server_faults, check_unanswered
+from clientlab.conformance.checks import (
+    FIX,
+    NO_TIME_LIMIT,
+    Cause,
+    CheckResult,
+    causes_of,
+)
+from clientlab.conformance.faults import (
+    check_certificates,
+    check_refused,
+    check_server_faults,
+    check_unanswered,
+)
 from clientlab.conformance.load import check_duration, check_same_work, check_stop
 from clientlab.conformance.streams import check_streams
 from clientlab.strategies import Strategy, client_spec, executor_spec
@@ -14,24 +27,50 @@ from clientlab.trial.process_handle import TrialFailed
 __all__ = ["CheckResult", "causes_of", "conform"]
 
 _SCENARIOS = (
-    check_same_work, check_server_faults, check_certificates, check_refused, check_unanswered, check_duration,
-    check_stop, check_streams,
-)  # fmt: skip
-_NOT_FOR_FUNCTIONS = {check_certificates, check_unanswered, check_streams}  # they get no CA and no time limit
-_LIMITED = {"time limit kept", "no answer", "silence in the headers", "silence in the body"}
-_COUNTS = {"connections counted", "connections over TLS counted", "refused connection not opened"}
+    check_same_work,
+    check_server_faults,
+    check_certificates,
+    check_refused,
+    check_unanswered,
+    check_duration,
+    check_stop,
+    check_streams,
+)
+_NOT_FOR_FUNCTIONS = {
+    check_certificates,
+    check_unanswered,
+    check_streams,
+}  # they get no CA and no time limit
+_LIMITED = {
+    "time limit kept",
+    "no answer",
+    "silence in the headers",
+    "silence in the body",
+}
+_COUNTS = {
+    "connections counted",
+    "connections over TLS counted",
+    "refused connection not opened",
+}
 
 
 def conform(strategy: Strategy) -> Iterator[CheckResult]:
     """Yield the result of every check of a strategy, which takes up to a minute."""
-    client, needs_count = client_spec(strategy.client), executor_spec(strategy.executor).needs_count
+    client, needs_count = (
+        client_spec(strategy.client),
+        executor_spec(strategy.executor).needs_count,
+    )
     unchecked: dict[str, str] = {}
     if client.url_only:
         unchecked |= dict.fromkeys(_LIMITED, "a function sets its own time limits")
     if client.quirks.uncounted:
-        unchecked |= dict.fromkeys(_COUNTS, "its library hides its connections, so the lab counts none")
+        unchecked |= dict.fromkeys(
+            _COUNTS, "its library hides its connections, so the lab counts none"
+        )
     for scenario in _SCENARIOS:
-        if (client.url_only and scenario in _NOT_FOR_FUNCTIONS) or (needs_count and scenario is check_duration):
+        if (client.url_only and scenario in _NOT_FOR_FUNCTIONS) or (
+            needs_count and scenario is check_duration
+        ):
             continue
         try:
             for result in scenario(strategy):
@@ -42,4 +81,8 @@ def conform(strategy: Strategy) -> Iterator[CheckResult]:
             cause = Cause(1 if scenario is check_same_work else 4, text, fix or FIX)
             check = scenario.__name__.removeprefix("check_").replace("_", " ")
             timeless = scenario is check_unanswered
-            yield CheckResult(check, f"the trial failed: {failure}", NO_TIME_LIMIT if timeless else cause)
+            yield CheckResult(
+                check,
+                f"the trial failed: {failure}",
+                NO_TIME_LIMIT if timeless else cause,
+            )

@@ -1,6 +1,9 @@
-"""An independent server for HTTP/1.1, HTTP/2 and TLS, with faults. It shares no code with the lab.
+"""An independent server for HTTP/1.1, HTTP/2 and TLS, with faults.
 
-It records each request as it arrives. Answers are the raw bytes of HTTP/1.1; over HTTP/2 they are sent as frames.
+It shares no code with the lab.
+
+It records each request as it arrives. Answers are the raw bytes of HTTP/1.1; over
+HTTP/2 they are sent as frames.
 """
 
 from __future__ import annotations
@@ -25,14 +28,25 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
 
-_CERTIFICATES = Path(__file__).with_name("certificates")  # valid until 2120; the keys of the CAs were deleted
+_CERTIFICATES = Path(__file__).with_name(
+    "certificates"
+)  # valid until 2120; the keys of the CAs were deleted
 CA_FILE = str(_CERTIFICATES / "ca.pem")
-SOUND, OTHER_NAME, OTHER_CA = "server", "other-name", "other-ca"  # certificates; no client trusts the other CA
-PATIENCE = 10.0  # seconds that the server waits for a client to give up a stalled answer
+SOUND, OTHER_NAME, OTHER_CA = (
+    "server",
+    "other-name",
+    "other-ca",
+)  # certificates; no client trusts the other CA
+PATIENCE = (
+    10.0  # seconds that the server waits for a client to give up a stalled answer
+)
 
 
 class Last(bytes):
-    """An answer after which the server closes the connection. Over HTTP/2, an incomplete one resets the stream."""
+    """An answer after which the server closes the connection.
+
+    Over HTTP/2, an incomplete one resets the stream.
+    """
 
 
 class Reset(Last):
@@ -40,12 +54,18 @@ class Reset(Last):
 
 
 class Stall(Last):
-    """The start of an answer. Nothing follows until the client gives up, or for `PATIENCE`."""
+    """The start of an answer.
+
+    Nothing follows until the client gives up, or for `PATIENCE`.
+    """
 
 
 @dataclass(frozen=True)
 class Paced:
-    """Blocks of an answer with pauses between them (HTTP/1.1 only). Each is made when it is sent."""
+    """Blocks of an answer with pauses between them (HTTP/1.1 only).
+
+    Each is made when it is sent.
+    """
 
     blocks: Sequence[Callable[[], bytes]]
     pause: float  # seconds
@@ -65,19 +85,32 @@ class Seen:
 
 
 ServerAnswer = bytes | Iterator[bytes] | Paced | None
-"""The bytes to send. An iterator is sent block by block (HTTP/1.1 only). None closes the connection."""
+"""The bytes to send.
+
+An iterator is sent block by block (HTTP/1.1 only). None closes the connection.
+"""
 
 Respond = Callable[[Seen], ServerAnswer]
 
 
 def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
-    """Return a whole answer after which the connection stays open. No client may send its cookie back."""
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nSet-Cookie: lab=1; Path=/\r\n"
+    """Return a whole answer after which the connection stays open.
+
+    No client may send its cookie back.
+    """
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nSet-Cookie: lab=1;"
+        " Path=/\r\n"
+    )
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def server_context(certificate: str = SOUND, version: str = "http/1.1") -> ssl.SSLContext:
-    """Return the TLS context of a server with this certificate that speaks `version`: ``http/1.1`` or ``h2``."""
+def server_context(
+    certificate: str = SOUND, version: str = "http/1.1"
+) -> ssl.SSLContext:
+    """Return the TLS context of a server with this certificate that speaks `version`:
+    ``http/1.1`` or ``h2``.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_CERTIFICATES / f"{certificate}.pem")
     context.set_alpn_protocols([version])
@@ -86,10 +119,13 @@ def server_context(certificate: str = SOUND, version: str = "http/1.1") -> ssl.S
 
 @dataclass
 class CountingServer:
-    """What a server has received so far. It holds each request for `hold` seconds, and then asks `respond`.
+    """What a server has received so far.
 
-    `accepted` counts all connections, `connections` those on which the client sent something; `spoken_to` has their TLS
-    contexts. `in_flight`: unanswered requests. `let_go`: seconds until the client gave up a stalled answer, by target.
+    It holds each request for `hold` seconds, and then asks `respond`.
+
+    `accepted` counts all connections, `connections` those on which the client sent
+    something; `spoken_to` has their TLS contexts. `in_flight`: unanswered requests.
+    `let_go`: seconds until the client gave up a stalled answer, by target.
     """
 
     scheme: str
@@ -103,7 +139,9 @@ class CountingServer:
     seen: list[Seen] = field(default_factory=list)
     let_go: dict[str, float] = field(default_factory=dict)
     spoken_to: set[ssl.SSLContext | None] = field(default_factory=set)
-    _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1000))  # `respond` may block
+    _threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1000)
+    )  # `respond` may block
 
     @property
     def url(self) -> str:
@@ -114,12 +152,18 @@ class CountingServer:
         self.connections = self.accepted = self.most_in_flight = 0
         self.seen, self.let_go = [], {}
 
-    async def serve(self, connection: socket.socket, context: ssl.SSLContext | None) -> None:
+    async def serve(
+        self, connection: socket.socket, context: ssl.SSLContext | None
+    ) -> None:
         self.accepted += 1
         loop, reader = asyncio.get_running_loop(), StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
-        with contextlib.suppress(OSError, EOFError):  # closed by the client, or its handshake failed
-            transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=context)
+        with contextlib.suppress(
+            OSError, EOFError
+        ):  # closed by the client, or its handshake failed
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, connection, ssl=context
+            )
             writer = StreamWriter(transport, protocol, reader, loop)
             try:
                 first = await reader.readexactly(1)
@@ -127,9 +171,12 @@ class CountingServer:
                 self.connections += 1
                 tls = writer.get_extra_info("ssl_object")
                 http2 = tls is not None and tls.selected_alpn_protocol() == "h2"
-                await (self._serve_http2 if http2 else self._serve_http1)(first, reader, writer, self.connections)
+                await (self._serve_http2 if http2 else self._serve_http1)(
+                    first, reader, writer, self.connections
+                )
             except asyncio.CancelledError:
-                transport.abort()  # unsent bytes would keep it open beyond the end of the loop
+                # Unsent bytes would keep it open beyond the end of the loop.
+                transport.abort()
                 raise
             finally:
                 writer.close()
@@ -139,11 +186,17 @@ class CountingServer:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         await asyncio.sleep(self.hold)  # the server's work, not a wait for a condition
-        answer = await asyncio.get_running_loop().run_in_executor(self._threads, self.respond, seen)
-        self.in_flight -= 1  # before the answer is sent: the client may send its next request at once
+        answer = await asyncio.get_running_loop().run_in_executor(
+            self._threads, self.respond, seen
+        )
+        self.in_flight -= (
+            1  # before the answer is sent: the client may send its next request at once
+        )
         return answer
 
-    async def _serve_http1(self, first: bytes, reader: StreamReader, writer: StreamWriter, number: int) -> None:
+    async def _serve_http1(
+        self, first: bytes, reader: StreamReader, writer: StreamWriter, number: int
+    ) -> None:
         while True:  # until the client closes the connection, which raises EOFError
             seen = await _read_request(first, reader, number)
             first = b""
@@ -160,17 +213,25 @@ class CountingServer:
                 writer.write(block)
                 await writer.drain()
             if isinstance(answer, Stall):
-                with contextlib.suppress(OSError):  # reset by the client, or out of patience
+                with contextlib.suppress(
+                    OSError
+                ):  # reset by the client, or out of patience
                     await asyncio.wait_for(reader.read(), PATIENCE)
                 self.let_go[seen.target] = time.monotonic() - began
             if isinstance(answer, Reset):
                 linger = struct.pack("ii", 1, 0)
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                writer.get_extra_info("socket").setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, linger
+                )
             if isinstance(answer, Last) or not isinstance(answer, bytes):
                 return
 
-    async def _serve_http2(self, first: bytes, reader: StreamReader, writer: StreamWriter, number: int) -> None:
-        http2 = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+    async def _serve_http2(
+        self, first: bytes, reader: StreamReader, writer: StreamWriter, number: int
+    ) -> None:
+        http2 = H2Connection(
+            H2Configuration(client_side=False, header_encoding="utf-8")
+        )
         http2.initiate_connection()
         requests: dict[int, Seen] = {}
         given_up: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
@@ -180,16 +241,31 @@ class CountingServer:
                 first = b""
                 for event in http2.receive_data(block):
                     if isinstance(event, RequestReceived):
-                        headers = {str(name): str(value) for name, value in event.headers}
-                        pseudo = (headers.pop(f":{name}") for name in ("method", "path", "authority", "scheme"))
+                        headers = {
+                            str(name): str(value) for name, value in event.headers
+                        }
+                        pseudo = (
+                            headers.pop(f":{name}")
+                            for name in ("method", "path", "authority", "scheme")
+                        )
                         method, target, headers["host"], _ = pseudo
-                        requests[event.stream_id] = Seen(method, target, headers, b"", "HTTP/2", number)
+                        requests[event.stream_id] = Seen(
+                            method, target, headers, b"", "HTTP/2", number
+                        )
                     elif isinstance(event, DataReceived):
                         requests[event.stream_id].body += event.data
-                        http2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                        http2.acknowledge_received_data(
+                            event.flow_controlled_length, event.stream_id
+                        )
                     elif isinstance(event, StreamEnded):
                         stream = event.stream_id
-                        answering = self._answer_http2(stream, requests.pop(stream), given_up[stream], http2, writer)
+                        answering = self._answer_http2(
+                            stream,
+                            requests.pop(stream),
+                            given_up[stream],
+                            http2,
+                            writer,
+                        )
                         tasks.append(asyncio.create_task(answering))
                     elif isinstance(event, StreamReset):
                         given_up[event.stream_id].set()
@@ -199,9 +275,17 @@ class CountingServer:
                 one.set()
 
     async def _answer_http2(
-        self, stream: int, seen: Seen, given_up: asyncio.Event, http2: H2Connection, writer: StreamWriter
+        self,
+        stream: int,
+        seen: Seen,
+        given_up: asyncio.Event,
+        http2: H2Connection,
+        writer: StreamWriter,
     ) -> None:
-        """Answer a request over HTTP/2. `given_up`: the client has reset the stream or closed the connection."""
+        """Answer a request over HTTP/2.
+
+        `given_up`: the client has reset the stream or closed the connection.
+        """
         began, answer = time.monotonic(), await self._answer(seen)
         if not isinstance(answer, bytes) or isinstance(answer, Reset):
             writer.close()
@@ -222,7 +306,9 @@ def _send_frames(answer: bytes, stream: int, method: str, http2: H2Connection) -
     if not complete:
         return
     status, *lines = head.decode("latin-1").split("\r\n")
-    headers = dict(line.split(": ", 1) for line in lines if not line.startswith("Connection"))
+    headers = dict(
+        line.split(": ", 1) for line in lines if not line.startswith("Connection")
+    )
     if headers.pop("Transfer-Encoding", None):
         whole, body = body.endswith(b"0\r\n\r\n"), b"".join(body.split(b"\r\n")[1::2])
     else:
@@ -237,12 +323,22 @@ def _send_frames(answer: bytes, stream: int, method: str, http2: H2Connection) -
 
 
 async def _read_request(first: bytes, reader: StreamReader, connection: int) -> Seen:
-    """Read a request after its first byte. Raise EOFError if the client has closed the connection."""
-    start, *lines = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").strip().split("\r\n")
+    """Read a request after its first byte.
+
+    Raise EOFError if the client has closed the connection.
+    """
+    start, *lines = (
+        (first + await reader.readuntil(b"\r\n\r\n"))
+        .decode("latin-1")
+        .strip()
+        .split("\r\n")
+    )
     headers: dict[str, str] = {}
     for name, value in (line.split(":", 1) for line in lines):
         key = name.lower()
-        headers[key] = f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
+        headers[key] = (
+            f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
+        )
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     if headers.get("transfer-encoding", "").lower() == "chunked":
         while size := int((await reader.readline()).split(b";")[0], 16):
@@ -255,12 +351,19 @@ async def _read_request(first: bytes, reader: StreamReader, connection: int) -> 
 
 @contextlib.contextmanager
 def counting_server(
-    answer: Respond = lambda _: ok(), hold: float = 0.0, tls: Sequence[ssl.SSLContext] = ()
+    answer: Respond = lambda _: ok(),
+    hold: float = 0.0,
+    tls: Sequence[ssl.SSLContext] = (),
 ) -> Iterator[CountingServer]:
-    """Run a server on a free port of loopback. With `tls`, its connections use these contexts in turn."""
+    """Run a server on a free port of loopback.
+
+    With `tls`, its connections use these contexts in turn.
+    """
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
         listener.setblocking(False)
-        server = CountingServer("https" if tls else "http", listener.getsockname()[1], answer, hold)
+        server = CountingServer(
+            "https" if tls else "http", listener.getsockname()[1], answer, hold
+        )
 
         async def accept() -> None:
             loop, tasks = asyncio.get_running_loop(), []

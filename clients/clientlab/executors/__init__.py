@@ -1,1 +1,3 @@
-"""The executors: one file per concurrency model, with the entry of each executor next to its class."""
+"""The executors: one file per concurrency model, with the entry of each executor next
+to its class.
+"""

@@ -1,4 +1,6 @@
-"""libcurl's multi interface: one thread drives many transfers without an event loop of Python."""
+"""libcurl's multi interface: one thread drives many transfers without an event loop of
+Python.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ from dataclasses import dataclass, field
 
 import pycurl
 
-from clientlab.executors.executor_interface import Executor, ExecutorSpec, RequestNumbers
+from clientlab.executors.executor_interface import (
+    Executor,
+    ExecutorSpec,
+    RequestNumbers,
+)
 from clientlab.executors.pacing import KernelTimer, PacedNumbers, has_kernel_timer
 from clientlab.workload.workload import Request
 
@@ -33,7 +39,10 @@ class _Transfer:
     body: io.BytesIO = field(default_factory=io.BytesIO)
 
     def take_body(self) -> bytes:
-        """Return the whole body and forget it. BytesIO passes its buffer on without a copy."""
+        """Return the whole body and forget it.
+
+        BytesIO passes its buffer on without a copy.
+        """
         body = self.body.getvalue()
         self.body.seek(0)
         self.body.truncate()
@@ -42,20 +51,28 @@ class _Transfer:
 
 @ExecutorSpec("multi", only=("pycurl",), policy="pool", drives_client=True)
 class CurlMulti(Executor):
-    """libcurl's multi interface: one handle per request in flight, all driven by one thread.
+    """libcurl's multi interface: one handle per request in flight, all driven by one
+    thread.
 
-    There are no more transfers than connections, because the time limit of a waiting transfer would already run.
+    There are no more transfers than connections, because the time limit of a waiting
+    transfer would already run.
     """
 
     def open(self) -> None:
         self._record = self._context.record(self._context.concurrency)
         self._client = self._record.client
-        transfers = min(self._context.concurrency, self._client.connections or self._context.concurrency)
-        self._sockets = select.poll()  # cheaper than epoll: libcurl changes the events of a socket twice per request
+        transfers = min(
+            self._context.concurrency,
+            self._client.connections or self._context.concurrency,
+        )
+        # Cheaper than epoll: libcurl changes the events of a socket twice per request.
+        self._sockets = select.poll()
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_MAXCONNECTS, transfers)
-        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, self._client.connections or 0)
+        self._multi.setopt(
+            pycurl.M_MAX_TOTAL_CONNECTIONS, self._client.connections or 0
+        )
         made = (_Transfer(self._client.new_handle()) for _ in range(transfers))
         self._transfers = {transfer.handle: transfer for transfer in made}
         for transfer in self._transfers.values():
@@ -71,7 +88,9 @@ class CurlMulti(Executor):
             running += 1
         while running:
             milliseconds = self._multi.timeout()
-            self._continue(self._sockets.poll(milliseconds if milliseconds >= 0 else None))
+            self._continue(
+                self._sockets.poll(milliseconds if milliseconds >= 0 else None)
+            )
             for transfer in self._record_ended():
                 if (number := next(coming, None)) is not None:
                     self._start(transfer, number)
@@ -91,7 +110,9 @@ class CurlMulti(Executor):
         self._multi.add_handle(transfer.handle)
 
     def _run_paced(self, numbers: PacedNumbers) -> None:
-        """Start each request with the next free transfer when a timer signals its planned start."""
+        """Start each request with the next free transfer when a timer signals its
+        planned start.
+        """
         free = list(self._transfers.values())
         timer = KernelTimer() if has_kernel_timer() else None
         if timer is not None:
@@ -103,23 +124,31 @@ class CurlMulti(Executor):
             if numbers.next_start is None and len(free) == len(self._transfers):
                 break
             start = numbers.next_start if free else None
-            limits = [] if (milliseconds := self._multi.timeout()) < 0 else [milliseconds]
+            limits = (
+                [] if (milliseconds := self._multi.timeout()) < 0 else [milliseconds]
+            )
             if timer is not None:
                 timer.set(start)
             elif start is not None:
                 limits.append(max(0, math.ceil(1000 * (start - time.perf_counter()))))
             ready = self._sockets.poll(min(limits) if limits else None)
-            self._continue([one for one in ready if timer is None or one[0] != timer.descriptor])
+            self._continue(
+                [one for one in ready if timer is None or one[0] != timer.descriptor]
+            )
             free += self._record_ended()
         if timer is not None:
             self._sockets.unregister(timer.descriptor)
             timer.close()
 
     def _continue(self, ready: Sequence[tuple[int, int]]) -> None:
-        """Let libcurl continue: with the sockets that are ready, or after a time limit."""
+        """Let libcurl continue: with the sockets that are ready, or after a
+        time limit.
+        """
         for socket, events in ready:
             can_write = pycurl.CSELECT_OUT if events & select.POLLOUT else 0
-            can_read = pycurl.CSELECT_IN if events & ~select.POLLOUT else 0  # libcurl finds errors when it reads
+            can_read = (
+                pycurl.CSELECT_IN if events & ~select.POLLOUT else 0
+            )  # libcurl finds errors when it reads
             self._multi.socket_action(socket, can_read | can_write)
         if not ready:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
@@ -131,17 +160,25 @@ class CurlMulti(Executor):
             queued, succeeded, failed = self._multi.info_read()
             for handle in succeeded:
                 transfer = self._transfers[handle]
-                self._record.finish(transfer.number, self._client.read_status(handle), transfer.take_body())
+                self._record.finish(
+                    transfer.number,
+                    self._client.read_status(handle),
+                    transfer.take_body(),
+                )
                 self._multi.remove_handle(handle)
                 yield transfer
             for handle, code, message in failed:
                 transfer = self._transfers[handle]
-                self._record.fail(transfer.number, self._client.make_fault(handle, code, message))
+                self._record.fail(
+                    transfer.number, self._client.make_fault(handle, code, message)
+                )
                 transfer.take_body()
                 self._multi.remove_handle(handle)
                 yield transfer
 
-    def _watch(self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object) -> None:
+    def _watch(
+        self, what: int, socket: int, _multi: pycurl.CurlMulti, _data: object
+    ) -> None:
         """Callback of libcurl: register the events of a socket that it waits for."""
         if what in _EVENTS:
             self._sockets.register(socket, _EVENTS[what])

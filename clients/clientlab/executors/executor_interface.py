@@ -1,8 +1,10 @@
-"""The interface of an executor, the entry that declares one, and the objects that it works with.
+"""The interface of an executor, the entry that declares one, and the objects that it
+works with.
 
-An executor decides who sends when, and nothing else. It gets an `ExecutorContext`, from which each process opens a
-caller, and the numbers of the requests to send. A caller sends request k of the workload with the strategy's client and
-records it. The caller owns the clock, never the executor.
+An executor decides who sends when, and nothing else. It gets an `ExecutorContext`, from
+which each process opens a caller, and the numbers of the requests to send. A caller
+sends request k of the workload with the strategy's client and records it. The caller
+owns the clock, never the executor.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 
 LOOP = "asyncio"  # the default event loop
 TASKS_AHEAD = 3
-"""Tasks in a pool per request in flight if a closed load has a duration. More wait than run, so no thread is idle."""
+"""Tasks in a pool per request in flight if a closed load has a duration.
+
+More wait than run, so no thread is idle.
+"""
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -34,23 +39,32 @@ _Class = TypeVar("_Class", bound=type)
 class ExecutorSpec:
     """One way to run many requests: the decorator that registers an executor's class.
 
-    `strategies` reads these entries from the source, and fills in `import_path` and `description`.
+    `strategies` reads these entries from the source, and fills in `import_path` and
+    `description`.
     """
 
     name: str
     needs: ClientKind = "blocking"  # the kind of client that it runs
     _: KW_ONLY
-    needs_count: bool = False  # starts all requests at once, so their number must be known
+    needs_count: bool = (
+        False  # starts all requests at once, so their number must be known
+    )
     concurrent: bool = True  # has more than one request in flight
     unbounded: bool = False  # has all requests in flight, regardless of the concurrency
     pool_bound: bool = False  # only the client's pool limits the requests in flight
     threads: bool = False  # each request in flight has a thread
-    clock_first: bool = False  # the clock of a request starts before a connection of the pool is free
+    clock_first: bool = (
+        False  # the clock of a request starts before a connection of the pool is free
+    )
     size: str = ""  # the setting that replaces ``-c`` for its strategies
     only: tuple[str, ...] = ()  # the clients that it runs; empty: all of its kind
     policy: Policy | None = None  # of connections; None: the client's
-    drives_client: bool = False  # sends with the client's handles: whole bodies, timed by the lab only
-    distribution: str = "python"  # it needs this one, and the run file stores its version
+    drives_client: bool = (
+        False  # sends with the client's handles: whole bodies, timed by the lab only
+    )
+    distribution: str = (
+        "python"  # it needs this one, and the run file stores its version
+    )
     extra: str = EXTRA  # the extra of pyproject.toml that installs it
     import_path: str = ""  # module:Class
     description: str = ""
@@ -60,17 +74,21 @@ class ExecutorSpec:
 
     def runs(self, client: ClientSpec) -> bool:
         """Return whether the two make a strategy."""
-        fits = (not self.only or client.name in self.only) and (not client.only or self.name in client.only)
+        fits = (not self.only or client.name in self.only) and (
+            not client.only or self.name in client.only
+        )
         return client.kind == self.needs and fits
 
 
 class Executor(ABC):
     """One concurrency model. Its settings are keyword arguments of `__init__`.
 
-    `open`, `run` and `close` are called in this order, with warm connections `run` twice. Two class methods are
-    optional: `import_library` imports what the module does not, and `prepare` is called before the client's library is
-    imported. The method `preload` is optional too: it is called before the warm-up of a cold trial, and imports what
-    processes would import inside the clock. A user's executor need not inherit.
+    `open`, `run` and `close` are called in this order, with warm connections `run`
+    twice. Two class methods are optional: `import_library` imports what the module does
+    not, and `prepare` is called before the client's library is imported. The method
+    `preload` is optional too: it is called before the warm-up of a cold trial, and
+    imports what processes would import inside the clock. A user's executor need not
+    inherit.
     """
 
     def __init__(self, context: ExecutorContext) -> None:
@@ -78,7 +96,9 @@ class Executor(ABC):
 
     @abstractmethod
     def open(self) -> None:
-        """Make pools, event loops and callers, as a program does before its first request."""
+        """Make pools, event loops and callers, as a program does before its first
+        request.
+        """
 
     @abstractmethod
     def run(self, numbers: RequestNumbers) -> None:
@@ -90,14 +110,19 @@ class Executor(ABC):
 
 
 class Caller(Protocol):
-    """Sends requests by number, reads whole responses, records them. Never raises for a failed request."""
+    """Sends requests by number, reads whole responses, records them.
+
+    Never raises for a failed request.
+    """
 
     client: Any  # the strategy's client, opened
 
     def __call__(self, number: int) -> None: ...
 
     def send_all(self, numbers: Iterable[int]) -> None:
-        """Send all these requests one after the other; cheaper than one call per request."""
+        """Send all these requests one after the other; cheaper than one call per
+        request.
+        """
 
     def close(self) -> None:
         """Close the client and finish the records of this process."""
@@ -112,12 +137,17 @@ class AsyncCaller(Protocol):
 
 
 class Record(Protocol):
-    """For an executor that drives its client itself: it reports when a request begins and how it ended."""
+    """For an executor that drives its client itself: it reports when a request begins
+    and how it ended.
+    """
 
     client: Any
 
     def admits(self, number: int) -> bool:
-        """Return whether to send a request of an open load. If not, it is too late, and was recorded as dropped."""
+        """Return whether to send a request of an open load.
+
+        If not, it is too late, and was recorded as dropped.
+        """
 
     def begin(self, number: int) -> Request:
         """Return a request, to be sent at once: its clock runs."""
@@ -130,27 +160,40 @@ class Record(Protocol):
 
 
 class ToolCaller(Protocol):
-    """For an executor that runs an external program: the request to send, and the log for the program's figures."""
+    """For an executor that runs an external program: the request to send, and the log
+    for the program's figures.
+    """
 
     client: Any
     folder: Path
     request: Request
 
     def finish(self, began: float, report: ToolReport) -> None:
-        """Record the report of a program that was started at `began` (`time.perf_counter`) and has ended."""
+        """Record the report of a program that was started at `began`
+        (`time.perf_counter`) and has ended.
+        """
 
     def close(self) -> None: ...
 
 
 class ExecutorContext(Protocol):
-    """What a trial gives its executor. It can be pickled and sent to another process."""
+    """What a trial gives its executor.
+
+    It can be pickled and sent to another process.
+    """
 
     concurrency: int  # the most requests in flight at once, over all processes
-    warm: bool  # connections are opened before the clock starts: each worker has to send in the warm-up
-    schedule: Arrivals | None  # the planned starts of an open load, which `run` gets as `pacing.PacedNumbers`
+    # Connections are opened before the clock starts: each worker has to send in the
+    # warm-up.
+    warm: bool
+    schedule: (
+        Arrivals | None
+    )  # the planned starts of an open load, which `run` gets as `pacing.PacedNumbers`
 
     def open(self, connections: int) -> Caller:
-        """Open a caller in this process, whose client may hold this many connections."""
+        """Open a caller in this process, whose client may hold this many
+        connections.
+        """
 
     async def aopen(self, connections: int) -> AsyncCaller:
         """Open a caller for an asyncio client in the running event loop."""
@@ -166,30 +209,48 @@ class ExecutorContext(Protocol):
 
 
 class RequestNumbers:
-    """The numbers of the requests to send: `count` of them, or as many as begin before `deadline`.
+    """The numbers of the requests to send: `count` of them, or as many as begin before
+    `deadline`.
 
-    Several threads or tasks may share this iterator. `deadline` is in seconds of `time.perf_counter`, a clock that all
-    processes of a machine share. `first` and `step` divide the numbers among processes or threads. Without a count,
-    `least` requests begin even after the deadline, because a pool of processes may be ready only then on a busy
-    machine; `extended` becomes true. `over`: the deadline has ended the numbers.
+    Several threads or tasks may share this iterator. `deadline` is in seconds of
+    `time.perf_counter`, a clock that all processes of a machine share. `first` and
+    `step` divide the numbers among processes or threads. Without a count, `least`
+    requests begin even after the deadline, because a pool of processes may be ready
+    only then on a busy machine; `extended` becomes true. `over`: the deadline has ended
+    the numbers.
 
-    With a deadline and `slots` in flight, `on_steady` is called twice: with the number of the request that begins when
-    the first wave has ended, and with the first number that the deadline refuses.
+    With a deadline and `slots` in flight, `on_steady` is called twice: with the number
+    of the request that begins when the first wave has ended, and with the first number
+    that the deadline refuses.
     """
 
     def __init__(  # noqa: PLR0913 - with a wave's size and its callback
-        self, count: int | None, deadline: float | None = None, first: int = 0, step: int = 1, *, least: int = 0,
-        slots: int = 0, on_steady: Callable[[int], object] = lambda _number: None,
-    ) -> None:  # fmt: skip
-        self.count, self.deadline, self.first, self.least = count, deadline, first, least
+        self,
+        count: int | None,
+        deadline: float | None = None,
+        first: int = 0,
+        step: int = 1,
+        *,
+        least: int = 0,
+        slots: int = 0,
+        on_steady: Callable[[int], object] = lambda _number: None,
+    ) -> None:
+        self.count, self.deadline, self.first, self.least = (
+            count,
+            deadline,
+            first,
+            least,
+        )
         self.extended = self.over = False
         self._next = itertools.count(first, step).__next__
         self._enough = first + (least if count is None else count) * step
         self._on_steady = on_steady
-        # One wave fills the slots. When as many requests have ended, a second one has begun.
+        # One wave fills the slots. When as many requests have ended, a second one has
+        # begun.
         self._steady_from = first + 2 * slots if slots else None
         self._counted: Iterator[int] | None = None
-        # Without a GIL, a range's iterator may give two threads one number. `itertools.count` does not, since 3.13.
+        # Without a GIL, a range's iterator may give two threads one number.
+        # `itertools.count` does not, since 3.13.
         if count is not None and "t" not in sys.abiflags:
             self._counted = iter(range(first, self._enough, step))
 

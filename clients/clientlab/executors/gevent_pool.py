@@ -1,4 +1,7 @@
-"""gevent: a pool of greenlets that run blocking code. A patched wait lets other greenlets run."""
+"""gevent: a pool of greenlets that run blocking code.
+
+A patched wait lets other greenlets run.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,29 @@ import gevent
 from gevent import monkey
 from gevent.pool import Pool
 
-from clientlab.executors.executor_interface import Executor, ExecutorSpec, RequestNumbers
+from clientlab.executors.executor_interface import (
+    Executor,
+    ExecutorSpec,
+    RequestNumbers,
+)
 from clientlab.executors.pacing import PacedNumbers
 
 
 @ExecutorSpec(
-    "gevent", size="size", distribution="gevent",
-    only=("requests", "requests-session", "urllib3", "geventhttpclient"),  # no connection per thread
-)  # fmt: skip
+    "gevent",
+    size="size",
+    distribution="gevent",
+    only=(
+        "requests",
+        "requests-session",
+        "urllib3",
+        "geventhttpclient",
+    ),  # no connection per thread
+)
 class GeventPool(Executor):
-    """gevent.pool.Pool, one greenlet per request in flight, with everything monkey-patched."""
+    """gevent.pool.Pool, one greenlet per request in flight, with everything
+    monkey-patched.
+    """
 
     @classmethod
     def prepare(cls) -> None:
@@ -30,7 +46,10 @@ class GeventPool(Executor):
 
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
-            greenlets = [self._pool.spawn(self._call.send_all, numbers) for _ in range(self._context.concurrency)]
+            greenlets = [
+                self._pool.spawn(self._call.send_all, numbers)
+                for _ in range(self._context.concurrency)
+            ]
             gevent.joinall(greenlets, raise_error=True)
             return
         coming = numbers if numbers.count is not None else self._take_when_free(numbers)
@@ -41,7 +60,9 @@ class GeventPool(Executor):
         self._call.close()
 
     def _take_when_free(self, numbers: RequestNumbers) -> Iterator[int]:
-        """Yield each number when a greenlet can send it: none begins after the deadline."""
+        """Yield each number when a greenlet can send it: none begins after the
+        deadline.
+        """
         self._pool.wait_available()
         for number in numbers:
             yield number

@@ -1,11 +1,15 @@
-"""The numbers of an open load: each is passed on at its planned time, by timers that end neither early nor late.
+"""The numbers of an open load: each is passed on at its planned time, by timers that
+end neither early nor late.
 
-Medians of 400 waits, measured on two busy cores in one run: asyncio.sleep ends 0.7 ms late, because the selector waits
-for whole milliseconds. uvloop's timers end up to 1.3 ms early, because libuv's clock has whole milliseconds. Linux has
-a timer of nanoseconds that can be watched like a socket, timerfd: 0.07 ms late under both loops. time.sleep: 0.08 ms.
+Medians of 400 waits, measured on two busy cores in one run: asyncio.sleep ends 0.7 ms
+late, because the selector waits for whole milliseconds. uvloop's timers end up to 1.3
+ms early, because libuv's clock has whole milliseconds. Linux has a timer of nanoseconds
+that can be watched like a socket, timerfd: 0.07 ms late under both loops. time.sleep:
+0.08 ms.
 
-A thread waits in the iterator, a task in the asynchronous iterator, and an executor with its own poll watches
-`next_start`. Several threads or tasks may share the numbers; processes share a counter.
+A thread waits in the iterator, a task in the asynchronous iterator, and an executor
+with its own poll watches `next_start`. Several threads or tasks may share the numbers;
+processes share a counter.
 """
 
 from __future__ import annotations
@@ -31,11 +35,15 @@ if TYPE_CHECKING:
 _CLOCK_MONOTONIC = 1  # the clock of time.perf_counter() on Linux
 _ABSOLUTE = 1  # a flag: the time is a moment, not an interval
 _SECOND = 1_000_000_000
-_SETTING = struct.Struct("@4l").pack  # C's `itimerspec`: an interval, which stays 0, and the moment, each as s and ns
+_SETTING = struct.Struct(
+    "@4l"
+).pack  # C's `itimerspec`: an interval, which stays 0, and the moment, each as s and ns
 
 
 async def sleep_until(moment: float, sleep: Callable[[float], Awaitable[None]]) -> None:
-    """Wait with the timers of an event loop on a system without timerfd: they end milliseconds late."""
+    """Wait with the timers of an event loop on a system without timerfd: they end
+    milliseconds late.
+    """
     while (left := moment - time.perf_counter()) > 0:
         await sleep(max(left, 0.001))  # uvloop rounds less down to 0 and would spin
 
@@ -46,7 +54,9 @@ def has_kernel_timer() -> bool:
 
 
 def prepare() -> None:
-    """Load what timers need before a schedule begins: the imports would hold up its first requests."""
+    """Load what timers need before a schedule begins: the imports would hold up its
+    first requests.
+    """
     if has_kernel_timer():
         _libc()
 
@@ -59,31 +69,41 @@ def _libc() -> Any:
 
 
 class KernelTimer:
-    """A timerfd: a file descriptor that becomes readable at the moment to which it was set.
+    """A timerfd: a file descriptor that becomes readable at the moment to which it was
+    set.
 
-    By ctypes, since Python has `os.timerfd_create` only from 3.13 on. Raises OSError if no descriptor is left.
+    By ctypes, since Python has `os.timerfd_create` only from 3.13 on. Raises OSError if
+    no descriptor is left.
     """
 
     def __init__(self) -> None:
         import ctypes  # noqa: PLC0415 - see above
 
-        self.descriptor: int = _libc().timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        self.descriptor: int = _libc().timerfd_create(
+            _CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC
+        )
         if self.descriptor < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._set = _libc().timerfd_settime
 
     def set(self, moment: float | None) -> None:
-        """Make it unreadable until `moment`, in seconds of `time.perf_counter`; None switches it off."""
+        """Make it unreadable until `moment`, in seconds of `time.perf_counter`; None
+        switches it off.
+        """
         # Rounded up, so that it never ends early. 0 switches it off.
         seconds, nanoseconds = divmod(math.ceil((moment or 0.0) * _SECOND), _SECOND)
-        self._set(self.descriptor, _ABSOLUTE, _SETTING(0, 0, seconds, nanoseconds), None)
+        self._set(
+            self.descriptor, _ABSOLUTE, _SETTING(0, 0, seconds, nanoseconds), None
+        )
 
     def close(self) -> None:
         os.close(self.descriptor)
 
 
 class TrioPacer:
-    """A timerfd for each task of trio that waits; trio's own timers count whole milliseconds, as epoll does."""
+    """A timerfd for each task of trio that waits; trio's own timers count whole
+    milliseconds, as epoll does.
+    """
 
     def __init__(self) -> None:
         import trio  # noqa: PLC0415 - only its executor needs it
@@ -103,13 +123,17 @@ class TrioPacer:
 
 
 class LoopPacer:
-    """One timerfd for an event loop of asyncio, always set to the earliest moment that a task waits for."""
+    """One timerfd for an event loop of asyncio, always set to the earliest moment that
+    a task waits for.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
         self._sleep, self._loop = asyncio.sleep, loop
-        self._numbers = itertools.count()  # orders equal moments, since futures cannot be compared
+        self._numbers = (
+            itertools.count()
+        )  # orders equal moments, since futures cannot be compared
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         if has_kernel_timer():
             self._timer = KernelTimer()
@@ -139,13 +163,18 @@ class LoopPacer:
 
 
 class PacedNumbers(RequestNumbers):
-    """The numbers of a schedule that began at `began` (`time.perf_counter`). They have no count and no deadline.
+    """The numbers of a schedule that began at `began` (`time.perf_counter`).
 
-    `take`: the source of the numbers, which count from 0; None for a new one. Processes of one trial share a counter:
-    with every P-th number for each of P processes, the requests of a slow process would wait for it.
+    They have no count and no deadline.
+
+    `take`: the source of the numbers, which count from 0; None for a new one. Processes
+    of one trial share a counter: with every P-th number for each of P processes, the
+    requests of a slow process would wait for it.
     """
 
-    def __init__(self, schedule: Arrivals, began: float, take: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, schedule: Arrivals, began: float, take: Callable[[], int] | None = None
+    ) -> None:
         super().__init__(None)
         self.began = began
         self._schedule = schedule
@@ -174,18 +203,27 @@ class PacedNumbers(RequestNumbers):
         return number
 
     def split(self, parts: int) -> list[PacedNumbers]:
-        """Return numbers for several event loops. They share the source, and each has its own timer."""
-        return [PacedNumbers(self._schedule, self.began, self._take) for _ in range(parts)]
+        """Return numbers for several event loops.
+
+        They share the source, and each has its own timer.
+        """
+        return [
+            PacedNumbers(self._schedule, self.began, self._take) for _ in range(parts)
+        ]
 
     @property
     def next_start(self) -> float | None:
-        """When the next number is due, for an executor with one thread that polls; None after the last one."""
+        """When the next number is due, for an executor with one thread that polls; None
+        after the last one.
+        """
         if self._held is None:
             self._held = self._take()
         return self._start_of(self._held) if self._held < self._schedule.count else None
 
     def take_due(self) -> int | None:
-        """Return the next number if it is due, or None before that and after the last one."""
+        """Return the next number if it is due, or None before that and after the last
+        one.
+        """
         start = self.next_start
         if start is None or start > time.perf_counter():
             return None
@@ -196,12 +234,16 @@ class PacedNumbers(RequestNumbers):
         return self.began + self._schedule.start_of(number)
 
     async def rest(self) -> None:
-        """Let other tasks run: a task that drops many requests would hold the event loop."""
+        """Let other tasks run: a task that drops many requests would hold the event
+        loop.
+        """
         await self._pacer.rest()
 
     @functools.cached_property
     def _pacer(self) -> TrioPacer | LoopPacer:
-        asyncio = sys.modules.get("asyncio")  # a running loop of asyncio has imported it
+        asyncio = sys.modules.get(
+            "asyncio"
+        )  # a running loop of asyncio has imported it
         try:
             loop = None if asyncio is None else asyncio.get_running_loop()
         except RuntimeError:
@@ -209,12 +251,17 @@ class PacedNumbers(RequestNumbers):
         return TrioPacer() if loop is None else LoopPacer(loop)
 
 
-async def spawn_each(numbers: PacedNumbers, send: Callable[[int], Coroutine[Any, Any, None]]) -> None:
-    """Start a task for each request when it is due, as a service does for each that it receives; end with the last."""
+async def spawn_each(
+    numbers: PacedNumbers, send: Callable[[int], Coroutine[Any, Any, None]]
+) -> None:
+    """Start a task for each request when it is due, as a service does for each that it
+    receives; end with the last.
+    """
     import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
     async with asyncio.TaskGroup() as group:
         async for number in numbers:
             group.create_task(send(number))
-            # The task begins now, even if the next request is already due: this loop alone would never let it.
+            # The task begins now, even if the next request is already due: this loop
+            # alone would never let it.
             await asyncio.sleep(0)

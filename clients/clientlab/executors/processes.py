@@ -1,6 +1,8 @@
-"""Pools of processes, each with its own client: one request, one chunk or one event loop per task; and a program.
+"""Pools of processes, each with its own client: one request, one chunk or one event
+loop per task; and a program.
 
-asyncio is imported only for the executor with event loops: the memory of the others would grow by it.
+asyncio is imported only for the executor with event loops: the memory of the others
+would grow by it.
 """
 
 from __future__ import annotations
@@ -40,21 +42,31 @@ if TYPE_CHECKING:
     import asyncio
     from multiprocessing.sharedctypes import Synchronized
 
-# Explicit, because Python 3.14 changed the default. The articles ran fork, which is cheap;
-# system libraries of macOS do not survive a fork.
+# Explicit, because Python 3.14 changed the default. The articles ran fork, which is
+# cheap; system libraries of macOS do not survive a fork.
 START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
 
 MEETING_SECONDS = 20.0
 
 # In a pool process:
 _callers: list[Caller] = []  # its only caller of a blocking client
-_loops: dict[int, tuple[asyncio.Runner, AsyncCaller]] = {}  # connections → event loop and caller; usually one entry
-_meetings: list[Barrier] = []  # the barrier at which all pool processes meet once, before the measured part
-_sources: list[Callable[[float], PacedNumbers]] = []  # returns the numbers of the open load, given when it began
+_loops: dict[
+    int, tuple[asyncio.Runner, AsyncCaller]
+] = {}  # connections → event loop and caller; usually one entry
+_meetings: list[
+    Barrier
+] = []  # the barrier at which all pool processes meet once, before the measured part
+_sources: list[
+    Callable[[float], PacedNumbers]
+] = []  # returns the numbers of the open load, given when it began
 
 
-def _share(context: ExecutorContext, meeting: Barrier | None, counter: Synchronized[int] | None) -> None:
-    """Initialize a pool process: only now can it be given a barrier, and the counter of an open load."""
+def _share(
+    context: ExecutorContext, meeting: Barrier | None, counter: Synchronized[int] | None
+) -> None:
+    """Initialize a pool process: only now can it be given a barrier, and the counter of
+    an open load.
+    """
     if meeting is not None:
         _meetings.append(meeting)
     schedule = context.schedule
@@ -69,7 +81,9 @@ def _share(context: ExecutorContext, meeting: Barrier | None, counter: Synchroni
     _sources.append(lambda began: PacedNumbers(schedule, began, take))
 
 
-def _open_caller(context: ExecutorContext, meeting: Barrier | None, counter: Synchronized[int] | None) -> None:
+def _open_caller(
+    context: ExecutorContext, meeting: Barrier | None, counter: Synchronized[int] | None
+) -> None:
     _share(context, meeting, counter)
     caller = context.open(connections=1)
     _callers.append(caller)
@@ -78,12 +92,18 @@ def _open_caller(context: ExecutorContext, meeting: Barrier | None, counter: Syn
 
 
 def _arrive(_index: int = 0) -> None:
-    """Wait until every process of the pool is here. Raises LabError if some have not come in time."""
+    """Wait until every process of the pool is here.
+
+    Raises LabError if some have not come in time.
+    """
     prepare()
     try:
         _meetings[0].wait(MEETING_SECONDS)
     except threading.BrokenBarrierError:
-        message = f"not all processes of the pool had started after {MEETING_SECONDS:g} s; lower -c"
+        message = (
+            f"not all processes of the pool had started after {MEETING_SECONDS:g} s;"
+            " lower -c"
+        )
         raise LabError(message) from None
 
 
@@ -128,9 +148,13 @@ def _send_chunk(numbers: list[int]) -> None:
 
 
 def _meet() -> None:
-    """After the first task, wait until every process has done its first task: then all of them are there, and warm."""
+    """After the first task, wait until every process has done its first task: then all
+    of them are there, and warm.
+    """
     if _meetings:
-        with contextlib.suppress(threading.BrokenBarrierError):  # some processes never arrived
+        with contextlib.suppress(
+            threading.BrokenBarrierError
+        ):  # some processes never arrived
             _meetings.pop().wait(MEETING_SECONDS)
 
 
@@ -138,8 +162,13 @@ def _send_paced(began: float) -> None:
     _callers[0].send_all(_sources[0](began))
 
 
-def _send_until(share: tuple[float | None, int, int, int], most: int | None = None) -> bool:
-    """Send a share of the numbers, or the first of them. Return whether requests were begun after the deadline."""
+def _send_until(
+    share: tuple[float | None, int, int, int], most: int | None = None
+) -> bool:
+    """Send a share of the numbers, or the first of them.
+
+    Return whether requests were begun after the deadline.
+    """
     deadline, first, step, least = share
     numbers = RequestNumbers(None, deadline, first, step, least=least)
     _callers[0].send_all(itertools.islice(numbers, most))
@@ -148,13 +177,16 @@ def _send_until(share: tuple[float | None, int, int, int], most: int | None = No
 
 @ExecutorSpec("processes", size="processes")
 class Processes(Executor):
-    """ProcessPoolExecutor.map with one request per task, one process per request in flight.
+    """ProcessPoolExecutor.map with one request per task, one process per request in
+    flight.
 
-    With a duration, only a few tasks are queued ahead. In an open load, all processes are there before the schedule
-    begins, and the next free one takes the next number.
+    With a duration, only a few tasks are queued ahead. In an open load, all processes
+    are there before the schedule begins, and the next free one takes the next number.
     """
 
-    def __init__(self, context: ExecutorContext, *, start_method: str = START_METHOD) -> None:
+    def __init__(
+        self, context: ExecutorContext, *, start_method: str = START_METHOD
+    ) -> None:
         super().__init__(context)
         self._multiprocessing = multiprocessing.get_context(start_method)
 
@@ -164,15 +196,30 @@ class Processes(Executor):
     def open(self) -> None:
         processes = self._context.concurrency
         is_paced = self._context.schedule is not None
-        meeting = self._multiprocessing.Barrier(processes) if self._context.warm or is_paced else None
-        shared = (self._context, meeting, self._multiprocessing.Value("q", 0) if is_paced else None)
-        self._pool = ProcessPoolExecutor(processes, self._multiprocessing, initializer=_open_caller, initargs=shared)
+        meeting = (
+            self._multiprocessing.Barrier(processes)
+            if self._context.warm or is_paced
+            else None
+        )
+        shared = (
+            self._context,
+            meeting,
+            self._multiprocessing.Value("q", 0) if is_paced else None,
+        )
+        self._pool = ProcessPoolExecutor(
+            processes, self._multiprocessing, initializer=_open_caller, initargs=shared
+        )
         if is_paced and not self._context.warm:
             deque(self._pool.map(_arrive, range(processes)), maxlen=0)
 
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
-            deque(self._pool.map(_send_paced, [numbers.began] * self._context.concurrency), maxlen=0)
+            deque(
+                self._pool.map(
+                    _send_paced, [numbers.began] * self._context.concurrency
+                ),
+                maxlen=0,
+            )
         elif numbers.count is not None:
             self._run_count(numbers)
         else:
@@ -185,10 +232,18 @@ class Processes(Executor):
         deque(self._pool.map(_send, numbers), maxlen=0)
 
     def _run_until_over(self, numbers: RequestNumbers) -> None:
-        """Send until the deadline. A process looks at the clock before it sends, so no queued task is late."""
+        """Send until the deadline.
+
+        A process looks at the clock before it sends, so no queued task is late.
+        """
         ended, left, extended = queue.SimpleQueue[Future[bool]](), 0, False
         for number in numbers:
-            task = numbers.deadline, number, 1, int(number < numbers.first + numbers.least)
+            task = (
+                numbers.deadline,
+                number,
+                1,
+                int(number < numbers.first + numbers.least),
+            )
             self._pool.submit(_send_until, task, most=1).add_done_callback(ended.put)
             left += 1
             if left == TASKS_AHEAD * self._context.concurrency:
@@ -206,27 +261,41 @@ class ProcessChunks(Processes):
     def _run_count(self, numbers: Iterable[int]) -> None:
         every, processes = list(numbers), self._context.concurrency
         ends = [len(every) * index // processes for index in range(processes + 1)]
-        chunks = [every[start:end] for start, end in itertools.pairwise(ends) if start < end]
+        chunks = [
+            every[start:end] for start, end in itertools.pairwise(ends) if start < end
+        ]
         deque(self._pool.map(_send_chunk, chunks), maxlen=0)
 
     def _run_until_over(self, numbers: RequestNumbers) -> None:
         processes = self._context.concurrency
         least = -(-numbers.least // processes)
-        shares = [(numbers.deadline, numbers.first + index, processes, least) for index in range(processes)]
-        numbers.extended = any(list(self._pool.map(_send_until, shares)))  # all of them have to end
+        shares = [
+            (numbers.deadline, numbers.first + index, processes, least)
+            for index in range(processes)
+        ]
+        numbers.extended = any(
+            list(self._pool.map(_send_until, shares))
+        )  # all of them have to end
 
 
 @ExecutorSpec("async-processes", "asyncio", needs_count=True, clock_first=True)
 class AsyncioProcesses(Executor):
-    """asyncio.gather over one chunk in each of 6 processes, and in a further one for the remainder.
+    """asyncio.gather over one chunk in each of 6 processes, and in a further one for
+    the remainder.
 
-    Every process has its own connection pool. `concurrency` is divided among the processes. With warm connections or
-    an open load, there are `chunks` processes with equal shares. In an open load, the next free one takes the next
-    number when it is due, and starts a task for it.
+    Every process has its own connection pool. `concurrency` is divided among the
+    processes. With warm connections or an open load, there are `chunks` processes with
+    equal shares. In an open load, the next free one takes the next number when it is
+    due, and starts a task for it.
     """
 
     def __init__(
-        self, context: ExecutorContext, *, chunks: int = 6, start_method: str = START_METHOD, loop: str = LOOP
+        self,
+        context: ExecutorContext,
+        *,
+        chunks: int = 6,
+        start_method: str = START_METHOD,
+        loop: str = LOOP,
     ) -> None:
         super().__init__(context)
         self._processes = chunks + 1  # the last one for the remainder
@@ -248,31 +317,52 @@ class AsyncioProcesses(Executor):
             self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing)
             return
         self._processes = min(self._chunks, self._context.concurrency)
-        self._connections = [self._context.concurrency // self._processes] * self._processes
-        shared = (self._context, self._multiprocessing.Barrier(self._processes), self._multiprocessing.Value("q", 0))
-        self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing, initializer=_share, initargs=shared)
+        self._connections = [
+            self._context.concurrency // self._processes
+        ] * self._processes
+        shared = (
+            self._context,
+            self._multiprocessing.Barrier(self._processes),
+            self._multiprocessing.Value("q", 0),
+        )
+        self._pool = ProcessPoolExecutor(
+            self._processes, self._multiprocessing, initializer=_share, initargs=shared
+        )
         if self._context.schedule is not None:
             arrive = partial(_arrive_with_loop, self._context, self._loop)
             deque(self._pool.map(arrive, self._connections), maxlen=0)
 
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
-            deque(self._pool.map(_spawn_paced, [numbers.began] * self._processes), maxlen=0)
+            deque(
+                self._pool.map(_spawn_paced, [numbers.began] * self._processes),
+                maxlen=0,
+            )
             return
         every = list(numbers)
         if not self._shares_equally:
             parts = share_out(every, self._chunks, self._context.concurrency)
         else:  # the warm-up warms the clients that the measured part will use
-            shares = (every[index :: self._processes] for index in range(self._processes))
+            shares = (
+                every[index :: self._processes] for index in range(self._processes)
+            )
             parts = [*zip(shares, self._connections, strict=True)]
-        deque(self._pool.map(partial(_gather, self._context, self._loop), *zip(*parts, strict=True)), maxlen=0)
+        deque(
+            self._pool.map(
+                partial(_gather, self._context, self._loop), *zip(*parts, strict=True)
+            ),
+            maxlen=0,
+        )
 
     def close(self) -> None:
         self._pool.shutdown()
 
 
-def share_out(numbers: list[int], chunks: int, concurrency: int) -> list[tuple[list[int], int]]:
-    """Return chunks of numbers, each with its share of connections; the shares add up to at most `concurrency`.
+def share_out(
+    numbers: list[int], chunks: int, concurrency: int
+) -> list[tuple[list[int], int]]:
+    """Return chunks of numbers, each with its share of connections; the shares add up
+    to at most `concurrency`.
 
     There are fewer chunks if a chunk would get no number or no connection.
     """
@@ -296,7 +386,9 @@ def _spawn_paced(began: float) -> None:
     runner.run(spawn_each(_sources[0](began), call))
 
 
-def _gather(context: ExecutorContext, loop: str, numbers: list[int], connections: int) -> None:
+def _gather(
+    context: ExecutorContext, loop: str, numbers: list[int], connections: int
+) -> None:
     import asyncio  # noqa: PLC0415 - see above
 
     runner, call = _open_loop(context, loop, connections)
@@ -308,8 +400,12 @@ def _gather(context: ExecutorContext, loop: str, numbers: list[int], connections
     _meet()
 
 
-def _open_loop(context: ExecutorContext, loop: str, connections: int) -> tuple[asyncio.Runner, AsyncCaller]:
-    """Return an event loop and a caller of this process, which stay open until it ends."""
+def _open_loop(
+    context: ExecutorContext, loop: str, connections: int
+) -> tuple[asyncio.Runner, AsyncCaller]:
+    """Return an event loop and a caller of this process, which stay open
+    until it ends.
+    """
     import asyncio  # noqa: PLC0415 - see above
 
     if connections not in _loops:
@@ -329,14 +425,34 @@ class Program(Executor):
         self._driven = self._context.drive()
 
     def run(self, numbers: RequestNumbers) -> None:
-        requests, in_flight, driven = numbers.count or 0, self._context.concurrency, self._driven
-        command = driven.client.command(driven.request, requests, in_flight, driven.folder)
+        requests, in_flight, driven = (
+            numbers.count or 0,
+            self._context.concurrency,
+            self._driven,
+        )
+        command = driven.client.command(
+            driven.request, requests, in_flight, driven.folder
+        )
         began = perf_counter()
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if ended.returncode:
-            *_, last = "it printed nothing", *filter(str.strip, ended.stderr.splitlines())
-            raise RuntimeError(f"{command[0]} ended with code {ended.returncode}: {last.strip()}")
-        driven.finish(began, driven.client.report(ended.stdout, driven.folder, requests, in_flight))
+            *_, last = (
+                "it printed nothing",
+                *filter(str.strip, ended.stderr.splitlines()),
+            )
+            raise RuntimeError(
+                f"{command[0]} ended with code {ended.returncode}: {last.strip()}"
+            )
+        driven.finish(
+            began,
+            driven.client.report(ended.stdout, driven.folder, requests, in_flight),
+        )
 
     def close(self) -> None:
         self._driven.close()

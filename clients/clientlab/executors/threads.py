@@ -1,4 +1,6 @@
-"""Blocking requests: one after the other, in threads, and by a pool, a queue or requests-futures."""
+"""Blocking requests: one after the other, in threads, and by a pool, a queue or
+requests-futures.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
-from clientlab.executors.executor_interface import TASKS_AHEAD, Caller, Executor, ExecutorSpec, RequestNumbers
+from clientlab.executors.executor_interface import (
+    TASKS_AHEAD,
+    Caller,
+    Executor,
+    ExecutorSpec,
+    RequestNumbers,
+)
 from clientlab.executors.pacing import PacedNumbers
 
 
@@ -31,12 +39,16 @@ class Serial(Executor):
 
 
 class _Batches:
-    """Tasks of a pool that are handed over in batches of `size`: waking up for each ended task would cost CPU time.
+    """Tasks of a pool that are handed over in batches of `size`: waking up for each
+    ended task would cost CPU time.
 
-    A thread takes its number together with its task, so no queued task sends a request after the deadline.
+    A thread takes its number together with its task, so no queued task sends a request
+    after the deadline.
     """
 
-    def __init__(self, size: int, numbers: RequestNumbers, faults: Sequence[BaseException]) -> None:
+    def __init__(
+        self, size: int, numbers: RequestNumbers, faults: Sequence[BaseException]
+    ) -> None:
         self._size, self._numbers, self._faults = size, numbers, faults
         self._count = itertools.count(1).__next__
         self._ended = queue.SimpleQueue[None]()
@@ -46,7 +58,10 @@ class _Batches:
             self._ended.put(None)
 
     def keep_ahead(self, hand_over: Callable[[], None]) -> None:
-        """Hand over tasks until the deadline or the first fault. Return when all of them have ended."""
+        """Hand over tasks until the deadline or the first fault.
+
+        Return when all of them have ended.
+        """
         left = TASKS_AHEAD
         for _ in range(left * self._size):
             hand_over()
@@ -107,7 +122,9 @@ class ThreadPool(Threads):
             batches.end_one()
 
         def submit() -> None:
-            self._pool.submit(self._call.send_all, islice(numbers, 1)).add_done_callback(ended)
+            self._pool.submit(
+                self._call.send_all, islice(numbers, 1)
+            ).add_done_callback(ended)
 
         batches.keep_ahead(submit)
         if faults:
@@ -126,7 +143,10 @@ class ThreadQueue(Serial):
         self._queue = queue.Queue[Iterable[int] | None]()
         self._batches: _Batches | None = None
         self._faults: list[Exception] = []
-        self._threads = [threading.Thread(target=self._work) for _ in range(self._context.concurrency)]
+        self._threads = [
+            threading.Thread(target=self._work)
+            for _ in range(self._context.concurrency)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -164,11 +184,17 @@ class ThreadQueue(Serial):
 
 
 @ExecutorSpec(
-    "futures", needs_count=True, threads=True, size="max_workers", only=("requests-session",),
+    "futures",
+    needs_count=True,
+    threads=True,
+    size="max_workers",
+    only=("requests-session",),
     distribution="requests-futures",
-)  # fmt: skip
+)
 class Futures(Executor):
-    """requests-futures' FuturesSession over all requests at once, one worker thread per request in flight."""
+    """requests-futures' FuturesSession over all requests at once, one worker thread per
+    request in flight.
+    """
 
     @classmethod
     def import_library(cls) -> None:
@@ -179,7 +205,9 @@ class Futures(Executor):
 
         workers = self._context.concurrency
         self._call = self._context.open(workers)
-        self._session = FuturesSession(max_workers=workers, session=_RecordingSession(self._call))
+        self._session = FuturesSession(
+            max_workers=workers, session=_RecordingSession(self._call)
+        )
 
     def run(self, numbers: RequestNumbers) -> None:
         futures = [self._session.request(number) for number in numbers]
@@ -193,12 +221,20 @@ class Futures(Executor):
 
 
 class _RecordingSession:
-    """A stand-in for `requests.Session` that sends a request by its number and records it."""
+    """A stand-in for `requests.Session` that sends a request by its number and records
+    it.
+    """
 
     def __init__(self, call: Caller) -> None:
         self.request = call
         self._client = call.client
 
     def get_adapter(self, url: str) -> Any:
-        """Return the session's adapter if FuturesSession may size its pool, as it does above ten workers."""
-        return self._client.session.get_adapter(url) if self._client.library_defaults else None
+        """Return the session's adapter if FuturesSession may size its pool, as it does
+        above ten workers.
+        """
+        return (
+            self._client.session.get_adapter(url)
+            if self._client.library_defaults
+            else None
+        )

@@ -1,4 +1,6 @@
-"""trio in one thread, for asyncio clients whose library also runs on trio: tasks of a nursery send the requests."""
+"""trio in one thread, for asyncio clients whose library also runs on trio: tasks of a
+nursery send the requests.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +10,45 @@ from typing import Any
 
 import trio
 
-from clientlab.executors.executor_interface import AsyncCaller, Executor, ExecutorSpec, RequestNumbers
+from clientlab.executors.executor_interface import (
+    AsyncCaller,
+    Executor,
+    ExecutorSpec,
+    RequestNumbers,
+)
 
 
 @ExecutorSpec(
-    "trio", "asyncio", size="tasks", distribution="trio", extra="more",
-    only=("httpx-async", "httpx-async-h2", "httpx2-async", "httpx2-async-h2"),  # they run on both
-)  # fmt: skip
+    "trio",
+    "asyncio",
+    size="tasks",
+    distribution="trio",
+    extra="more",
+    only=(
+        "httpx-async",
+        "httpx-async-h2",
+        "httpx2-async",
+        "httpx2-async-h2",
+    ),  # they run on both
+)
 class TrioTasks(Executor):
     """trio tasks in a nursery, one per request in flight, each taking the next request.
 
-    `trio.run` cannot be left and entered again, so trio has a thread from `open` to `close`. The main thread hands it
-    one function per call and waits: no request crosses threads.
+    `trio.run` cannot be left and entered again, so trio has a thread from `open` to
+    `close`. The main thread hands it one function per call and waits: no request
+    crosses threads.
     """
 
     def open(self) -> None:
         self._running = threading.Event()
-        self._thread = threading.Thread(target=trio.run, args=(self._serve,), daemon=True)
+        self._thread = threading.Thread(
+            target=trio.run, args=(self._serve,), daemon=True
+        )
         self._thread.start()
         self._running.wait()
-        self._call: AsyncCaller = self._call_in_trio(self._context.aopen, self._context.concurrency)
+        self._call: AsyncCaller = self._call_in_trio(
+            self._context.aopen, self._context.concurrency
+        )
 
     def run(self, numbers: RequestNumbers) -> None:
         self._call_in_trio(self._send, numbers)
@@ -47,5 +68,7 @@ class TrioTasks(Executor):
             for _ in range(self._context.concurrency):
                 nursery.start_soon(self._call.send_all, numbers)
 
-    def _call_in_trio(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    def _call_in_trio(
+        self, function: Callable[..., Awaitable[Any]], *arguments: Any
+    ) -> Any:
         return trio.from_thread.run(function, *arguments, trio_token=self._token)

@@ -1,1 +1,3 @@
-"""Experiments: the file, the plan that it expands to, and checks; the bundled experiments lie beside the code."""
+"""Experiments: the file, the plan that it expands to, and checks; the bundled
+experiments lie beside the code.
+"""

@@ -11,9 +11,22 @@ from typing import Any
 from pydantic import BaseModel
 
 from clientlab.errors import FieldError, FieldKey, LabError
-from clientlab.experiments.experiment import NAME, ArmTable, ClaimTable, Experiment, WorkloadTable, check_axis
+from clientlab.experiments.experiment import (
+    NAME,
+    ArmTable,
+    ClaimTable,
+    Experiment,
+    WorkloadTable,
+    check_axis,
+)
 from clientlab.experiments.planning import make_plan
-from clientlab.results.plan import OWN_UPSTREAM, EnvironmentSpec, Plan, RunSettings, Source
+from clientlab.results.plan import (
+    OWN_UPSTREAM,
+    EnvironmentSpec,
+    Plan,
+    RunSettings,
+    Source,
+)
 from clientlab.strategies import file_of, split_pair
 from clientlab.text import suggest_nearest
 from clientlab.validation import validate
@@ -23,9 +36,23 @@ from clientlab.workload.workload import Workload
 _Fields = dict[str, Any]
 
 _NO_AXIS = (
-    "headers", "body", "body_base64", "replay", "replay_sha256", "replay_times", "skip_bad", "max_gap", "seed",
-    "timeout", "deadline", "request_limit", "memory_limit", "warmup", "expect", "cold",
-)  # fmt: skip
+    "headers",
+    "body",
+    "body_base64",
+    "replay",
+    "replay_sha256",
+    "replay_times",
+    "skip_bad",
+    "max_gap",
+    "seed",
+    "timeout",
+    "deadline",
+    "request_limit",
+    "memory_limit",
+    "warmup",
+    "expect",
+    "cold",
+)
 """Fields of a workload that hold several values, or are equal for all arms."""
 
 _TIMES = {"rtt"}.union(
@@ -34,7 +61,9 @@ _TIMES = {"rtt"}.union(
     for name, kind in table.__annotations__.items()
     if re.search(r"\b(Time|Delay|Stages)\b", kind)
 )
-"""Keys whose times need a unit: `delay = 20` looks like milliseconds and would mean 20 s."""
+"""Keys whose times need a unit: `delay = 20` looks like milliseconds and would mean 20
+s.
+"""
 
 
 class FileTables(BaseModel):
@@ -46,7 +75,17 @@ class FileTables(BaseModel):
 
 
 _KEYS = frozenset(one.name for one in fields(Workload)).union(
-    *(model.model_fields for model in (Experiment, FileTables, ArmTable, ClaimTable, EnvironmentSpec, Source))
+    *(
+        model.model_fields
+        for model in (
+            Experiment,
+            FileTables,
+            ArmTable,
+            ClaimTable,
+            EnvironmentSpec,
+            Source,
+        )
+    )
 ) - {"shortened"}
 """All keys that a file can have, for hints about an unknown one."""
 
@@ -57,17 +96,26 @@ def bundled() -> dict[str, Path]:
 
 
 def path_of(name: str) -> Path:
-    """Return the file of a bundled experiment, or the file at that path. Raise LabError."""
+    """Return the file of a bundled experiment, or the file at that path.
+
+    Raise LabError.
+    """
     known = bundled()
     path = known.get(name, Path(name))
     if not path.is_file():
         hint = suggest_nearest(name, known)
-        raise LabError(f"experiment {name!r}: neither a bundled one ({', '.join(known)}) nor a file{hint}")
+        raise LabError(
+            f"experiment {name!r}: neither a bundled one ({', '.join(known)}) nor a"
+            f" file{hint}"
+        )
     return path
 
 
 def read_plan(path: Path, *, quick: bool = False) -> Plan:
-    """Return the plan of a run of a file. No strategy is loaded. Raise LabError that names the file and the key."""
+    """Return the plan of a run of a file.
+
+    No strategy is loaded. Raise LabError that names the file and the key.
+    """
     try:
         return make_plan(read_experiment(path, quick=quick))
     except FieldError as error:
@@ -75,11 +123,16 @@ def read_plan(path: Path, *, quick: bool = False) -> Plan:
 
 
 def read_experiment(path: Path, *, quick: bool = False) -> Experiment:
-    """Read a TOML file, in full or in its quick form. Raise LabError that names the file and the key."""
+    """Read a TOML file, in full or in its quick form.
+
+    Raise LabError that names the file and the key.
+    """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise LabError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise LabError(
+            f"{path}: {getattr(error, 'strerror', None) or error}"
+        ) from error
     try:
         full = _make_experiment(path, document)
         if not quick:
@@ -87,22 +140,40 @@ def read_experiment(path: Path, *, quick: bool = False) -> Experiment:
         if "quick" not in document:
             raise FieldError([], "it has no quick form; write one in [quick]")
         shortened: list[str] = []
-        experiment = _make_experiment(path, _merge(document, document["quick"], shortened))
+        experiment = _make_experiment(
+            path, _merge(document, document["quick"], shortened)
+        )
         for part in ("workloads", "arms", "claims"):
             if new := getattr(experiment, part).keys() - getattr(full, part):
-                raise FieldError(["quick", part, min(new)], f"there is no [{part}.{min(new)}]")
-        conditions, quick_conditions = _claim_conditions(full), _claim_conditions(experiment)
+                raise FieldError(
+                    ["quick", part, min(new)], f"there is no [{part}.{min(new)}]"
+                )
+        conditions, quick_conditions = (
+            _claim_conditions(full),
+            _claim_conditions(experiment),
+        )
     except FieldError as error:
         raise LabError(f"{path}: {error}") from error
     # The text of a claim may name the link or the concurrency of its arms.
-    claims = {name: claim for name, claim in experiment.claims.items() if conditions[name] == quick_conditions[name]}
+    claims = {
+        name: claim
+        for name, claim in experiment.claims.items()
+        if conditions[name] == quick_conditions[name]
+    }
     left_out = [name for name in experiment.claims if name not in claims]
-    shortened += [f"claims.{name}: judged → not judged, because its arms differ" for name in left_out]
+    shortened += [
+        f"claims.{name}: judged → not judged, because its arms differ"
+        for name in left_out
+    ]
     return experiment.changed(claims=claims, shortened=shortened)
 
 
-def _merge(document: _Fields, changes: _Fields, shortened: list[str], within: str = "") -> _Fields:
-    """Return a table with the changes of the quick form, each of which is added to `shortened`."""
+def _merge(
+    document: _Fields, changes: _Fields, shortened: list[str], within: str = ""
+) -> _Fields:
+    """Return a table with the changes of the quick form, each of which is added to
+    `shortened`.
+    """
     merged = dict(document)
     for key, value in changes.items():
         was = merged.get(key, {} if isinstance(value, dict) else "not written")
@@ -115,44 +186,78 @@ def _merge(document: _Fields, changes: _Fields, shortened: list[str], within: st
 
 
 def _claim_conditions(experiment: Experiment) -> dict[str, list[object]]:
-    """Return the link and the concurrency of the arms that each claim names, not those of a sweep."""
+    """Return the link and the concurrency of the arms that each claim names, not those
+    of a sweep.
+    """
     plan = make_plan(experiment)
-    arms = {arm.name: (arm.link, plan.workloads[arm.workload].concurrency) for arm in plan.arms}
-    return {claim.name: [arms.get(getattr(claim, key)) for key in "abcd"] for claim in plan.claims}
+    arms = {
+        arm.name: (arm.link, plan.workloads[arm.workload].concurrency)
+        for arm in plan.arms
+    }
+    return {
+        claim.name: [arms.get(getattr(claim, key)) for key in "abcd"]
+        for claim in plan.claims
+    }
 
 
 def _make_experiment(path: Path, document: _Fields) -> Experiment:
     if "name" not in document and not re.fullmatch(NAME, path.stem):
-        raise FieldError([], 'an experiment is named after its file; rename it, or write name = "..." in it')
+        raise FieldError(
+            [],
+            'an experiment is named after its file; rename it, or write name = "..."'
+            " in it",
+        )
     if "shortened" in document:
         raise FieldError(["shortened"], "unknown key")
     tables = validate(FileTables.model_validate, document)
     _check_units(document)
-    workloads = {name: _make_workload(name, tables.common, own) for name, own in tables.workloads.items()}
-    rest = {key: value for key, value in document.items() if key not in FileTables.model_fields}
+    workloads = {
+        name: _make_workload(name, tables.common, own)
+        for name, own in tables.workloads.items()
+    }
+    rest = {
+        key: value
+        for key, value in document.items()
+        if key not in FileTables.model_fields
+    }
     if rest.get("servers") == {}:
-        raise FieldError(["servers"], "it names no server; write one, or leave the table out")
+        raise FieldError(
+            ["servers"], "it names no server; write one, or leave the table out"
+        )
     if "servers" in rest:
         rest.setdefault("upstreams", [OWN_UPSTREAM])
     whole = {"name": path.stem, **rest, "workloads": workloads}
-    experiment = validate(lambda tables: Experiment.model_validate(tables, extra="forbid"), whole, _KEYS)
+    experiment = validate(
+        lambda tables: Experiment.model_validate(tables, extra="forbid"), whole, _KEYS
+    )
     return _with_absolute_paths(experiment, path.parent)
 
 
 def _check_units(table: _Fields, key: FieldKey = ()) -> None:
-    """Raise FieldError for a time without a unit in a table, or in a table within it."""
+    """Raise FieldError for a time without a unit in a table, or in a table
+    within it.
+    """
     for name, value in table.items():
         if isinstance(value, dict) and name not in {"headers", "settings"}:
             _check_units(value, (*key, name))
         elif name in _TIMES:
             for text in map(text_of, value if isinstance(value, list) else [value]):
-                times = [part.partition(":")[0] for part in text.split(",")] if name == "stages" else [text]
+                times = (
+                    [part.partition(":")[0] for part in text.split(",")]
+                    if name == "stages"
+                    else [text]
+                )
                 if bare := next(filter(None, map(find_time_without_unit, times)), None):
-                    raise FieldError((*key, name), f"{bare} has no unit; write {bare}ms or {bare}s")
+                    raise FieldError(
+                        (*key, name), f"{bare} has no unit; write {bare}ms or {bare}s"
+                    )
 
 
 def _make_workload(name: str, common: _Fields, table: _Fields) -> WorkloadTable:
-    """Return a workload with every value of its axes checked. Raise FieldError at its place in the file."""
+    """Return a workload with every value of its axes checked.
+
+    Raise FieldError at its place in the file.
+    """
     own = common | table
     link = {part: own.pop(part) for part in LINK_PARTS if part in own}
     axes = {field: value for field, value in own.items() if isinstance(value, list)}
@@ -165,45 +270,90 @@ def _make_workload(name: str, common: _Fields, table: _Fields) -> WorkloadTable:
             if field in _NO_AXIS:
                 raise FieldError([field], "it cannot be an axis; write one value")
         first = own | {field: values[0] for field, values in axes.items()}
-        points = [first, *(first | {field: value} for field, values in axes.items() for value in values)]
-        checked = [validate(lambda first: WorkloadTable(first=first), point, _KEYS).first for point in points]
-        return validate(WorkloadTable.model_validate, {"first": checked[0], "axes": axes, **link})
+        points = [
+            first,
+            *(
+                first | {field: value}
+                for field, values in axes.items()
+                for value in values
+            ),
+        ]
+        checked = [
+            validate(lambda first: WorkloadTable(first=first), point, _KEYS).first
+            for point in points
+        ]
+        return validate(
+            WorkloadTable.model_validate, {"first": checked[0], "axes": axes, **link}
+        )
     except FieldError as error:
         shared = set(error.key[:1]) & (common.keys() - table.keys())
         raise error.within(*(["common"] if shared else ["workloads", name])) from error
 
 
 def _with_absolute_paths(experiment: Experiment, folder: Path) -> Experiment:
-    """Return the experiment with absolute paths, because trials run in other folders."""
+    """Return the experiment with absolute paths, because trials run in
+    other folders.
+    """
 
     def resolve(strategy: str, *key: str) -> str:
         plain, mark, settings = strategy.partition("?")
-        parts = [str(folder / part) if file_of(part) else part for part in split_pair(plain) if part]
-        if missing := next((file for file in filter(None, map(file_of, parts)) if not file.is_file()), None):
-            raise FieldError(key, f"there is no file {missing}; write its path from the folder of this file")
+        parts = [
+            str(folder / part) if file_of(part) else part
+            for part in split_pair(plain)
+            if part
+        ]
+        if missing := next(
+            (file for file in filter(None, map(file_of, parts)) if not file.is_file()),
+            None,
+        ):
+            raise FieldError(
+                key,
+                f"there is no file {missing}; write its path from the folder of this"
+                " file",
+            )
         return "@".join(parts) + mark + settings
 
     arms, workloads, environments = {}, dict(experiment.workloads), {}
     for name, arm in experiment.arms.items():
-        arms[name] = arm.model_copy(update={"strategy": resolve(arm.strategy, "arms", name, "strategy")})
+        arms[name] = arm.model_copy(
+            update={"strategy": resolve(arm.strategy, "arms", name, "strategy")}
+        )
     for name, table in experiment.workloads.items():
         if table.first.replay is not None:
             replay = str((folder / table.first.replay).resolve())
-            workloads[name] = table.model_copy(update={"first": replace(table.first, replay=replay)})
+            workloads[name] = table.model_copy(
+                update={"first": replace(table.first, replay=replay)}
+            )
     for name, spec in experiment.environments.items():
-        found = None if spec.folder is None else str(folder.absolute() / Path(spec.folder).expanduser())
+        found = (
+            None
+            if spec.folder is None
+            else str(folder.absolute() / Path(spec.folder).expanduser())
+        )
         requirements = [
-            str((folder / Path(one).expanduser()).resolve()) if one.startswith((".", "/", "~")) else one
+            (
+                str((folder / Path(one).expanduser()).resolve())
+                if one.startswith((".", "/", "~"))
+                else one
+            )
             for one in spec.requirements
         ]
-        environments[name] = spec.model_copy(update={"folder": found, "requirements": requirements})
+        environments[name] = spec.model_copy(
+            update={"folder": found, "requirements": requirements}
+        )
     strategies = [resolve(name, "strategies") for name in experiment.strategies]
-    changes = {"strategies": strategies, "arms": arms, "workloads": workloads, "environments": environments}
+    changes = {
+        "strategies": strategies,
+        "arms": arms,
+        "workloads": workloads,
+        "environments": environments,
+    }
     return experiment.model_copy(update=changes)
 
 
 def articles() -> dict[str, list[str]]:
-    """Return the names of the bundled experiments that reproduce a publication, by the strategies in their arms.
+    """Return the names of the bundled experiments that reproduce a publication, by the
+    strategies in their arms.
 
     Control arms and settings do not count: the lab added them.
     """
@@ -211,6 +361,8 @@ def articles() -> dict[str, list[str]]:
     for name, path in bundled().items():
         plan = read_plan(path)
         if plan.source:
-            for strategy in {arm.strategy.partition("?")[0] for arm in plan.arms if not arm.control}:
+            for strategy in {
+                arm.strategy.partition("?")[0] for arm in plan.arms if not arm.control
+            }:
                 found.setdefault(strategy, []).append(name)
     return found

@@ -1,4 +1,7 @@
-"""The plan of an experiment: its tables expanded to arms, and its claims about them. No strategy is loaded."""
+"""The plan of an experiment: its tables expanded to arms, and its claims about them.
+
+No strategy is loaded.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,16 @@ from clientlab.workload.workload import Workload, draw_seed
 
 
 def make_plan(
-    experiment: Experiment, *, replaced: Mapping[str, str] = {}, left_out: Mapping[str, str] = {}, **circumstances: Any
+    experiment: Experiment,
+    *,
+    replaced: Mapping[str, str] = {},
+    left_out: Mapping[str, str] = {},
+    **circumstances: Any,
 ) -> Plan:
     """Return the plan of a run of the experiment.
 
-    `replaced`, `left_out` and `circumstances` are fields of `Plan` that the experiment does not decide. Raise
-    FieldError for a name that is missing or appears twice.
+    `replaced`, `left_out` and `circumstances` are fields of `Plan` that the experiment
+    does not decide. Raise FieldError for a name that is missing or appears twice.
     """
     _check_names(experiment)
     if experiment.find_max is not None:
@@ -35,14 +42,23 @@ def make_plan(
     by_name, workloads = dict[str, Arm](), dict[str, Workload]()
     for arm, workload in _expand(experiment, replaced, left_out):
         if arm.name in by_name:
-            raise FieldError(table_of(experiment, arm), f"arm {arm.name!r} appears twice; repeat trials with `rounds`")
+            raise FieldError(
+                table_of(experiment, arm),
+                f"arm {arm.name!r} appears twice; repeat trials with `rounds`",
+            )
         by_name[arm.name] = arm
         try:
             pinned = pin_recorded_requests(workload)
         except FieldError as error:
             raise error.within("workloads", arm.group or arm.workload) from error
-        workloads[arm.workload] = replace(pinned, connections="warm" if is_warm(workload) else "cold")
-    found = {field: getattr(experiment, field) for field in Plan.model_fields if field in Experiment.model_fields}
+        workloads[arm.workload] = replace(
+            pinned, connections="warm" if is_warm(workload) else "cold"
+        )
+    found = {
+        field: getattr(experiment, field)
+        for field in Plan.model_fields
+        if field in Experiment.model_fields
+    }
     if experiment.precision is not None:
         rounds = max(FEWEST_SEQUENTIAL_ROUNDS, experiment.rounds)
         found |= {"rounds": rounds, "time_budget": experiment.budget, "budget": None}
@@ -52,7 +68,9 @@ def make_plan(
         "seed": draw_seed() if experiment.seed is None else experiment.seed,
         "arms": arms,
         "workloads": workloads,
-        "baseline": experiment.baseline and _find_arm(experiment.baseline, arms, ("baseline",)),
+        "baseline": (
+            experiment.baseline and _find_arm(experiment.baseline, arms, ("baseline",))
+        ),
         "claims": planned_claims(experiment.claims, arms, workloads),
         "command": f"clientlab run {experiment.name}",
         "replaced": {name: other for name, other in replaced.items() if other in used},
@@ -62,22 +80,37 @@ def make_plan(
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Raise FieldError for an upstream or route that appears twice, or a name that no table or upstream has."""
+    """Raise FieldError for an upstream or route that appears twice, or a name that no
+    table or upstream has.
+    """
     for field in ("upstreams", "routes"):
         names = getattr(experiment, field)
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise FieldError([field], f"{twice!r} is given twice; name each once, and repeat trials with `rounds`")
+            raise FieldError(
+                [field],
+                f"{twice!r} is given twice; name each once, and repeat trials with"
+                " `rounds`",
+            )
     for name, arm in experiment.arms.items():
         for field in ("workload", "environment", "server"):
             wanted, tables = getattr(arm, field), getattr(experiment, f"{field}s")
             if wanted is not None and wanted not in tables:
-                message = f"no {field} {wanted!r}; there are {', '.join(tables) or 'none'}"
+                message = (
+                    f"no {field} {wanted!r}; there are {', '.join(tables) or 'none'}"
+                )
                 raise FieldError(["arms", name, field], message)
     for upstream in experiment.workers:
         if upstream not in UPSTREAMS:
-            raise FieldError(["workers", upstream], f"no such upstream; there are {', '.join(UPSTREAMS)}")
+            raise FieldError(
+                ["workers", upstream],
+                f"no such upstream; there are {', '.join(UPSTREAMS)}",
+            )
     if experiment.instead and experiment.environments:
-        raise FieldError(["instead"], "it is for the lab's own Python, and the arms run in environments; leave it out")
+        raise FieldError(
+            ["instead"],
+            "it is for the lab's own Python, and the arms run in environments; leave"
+            " it out",
+        )
 
 
 def _at_first_rate(experiment: Experiment) -> Experiment:
@@ -93,8 +126,13 @@ def _at_first_rate(experiment: Experiment) -> Experiment:
                 message = "the search for the highest rate chooses it; leave it out"
                 raise FieldError(("workloads", name, field), message, also=["find_max"])
         if first.duration is None:
-            raise FieldError(("workloads", name, "duration"), "a search needs the length of its trials; write one")
-        searched = replace(first, rate=FIRST_RATE, max_late=first.max_late or first.duration)
+            raise FieldError(
+                ("workloads", name, "duration"),
+                "a search needs the length of its trials; write one",
+            )
+        searched = replace(
+            first, rate=FIRST_RATE, max_late=first.max_late or first.duration
+        )
         tables[name] = table.model_copy(update={"first": searched})
     return experiment.changed(workloads=tables)
 
@@ -102,8 +140,14 @@ def _at_first_rate(experiment: Experiment) -> Experiment:
 def _expand(
     experiment: Experiment, replaced: Mapping[str, str], left_out: Collection[str]
 ) -> Iterator[tuple[Arm, Workload]]:
-    """Yield every arm with its workload, ordered by workload, upstream and route, then as in the file."""
-    listed = [replaced.get(name, name) for name in experiment.strategies if name not in left_out]
+    """Yield every arm with its workload, ordered by workload, upstream and route, then
+    as in the file.
+    """
+    listed = [
+        replaced.get(name, name)
+        for name in experiment.strategies
+        if name not in left_out
+    ]
     tables = [(name, ArmTable(strategy=name)) for name in listed]
     for name, table in experiment.arms.items():
         strategy = replaced.get(table.strategy, table.strategy)
@@ -115,40 +159,78 @@ def _expand(
     }
     every = []  # also the upstreams and routes that only single arms choose
     for part, choices in shared.items():
-        every.append(dict.fromkeys([*choices, *filter(None, (getattr(table, part) for _, table in tables))]))
+        every.append(
+            dict.fromkeys(
+                [*choices, *filter(None, (getattr(table, part) for _, table in tables))]
+            )
+        )
     for way in itertools.product(*every):
         for name, table in tables:
             own = [getattr(table, part) for part in shared]
             parts = list(zip(way, own, shared.values(), strict=True))
-            if all(chosen in choices if one is None else chosen == one for chosen, one, choices in parts):
-                varied = [chosen for chosen, one, choices in parts if one is None and len(choices) > 1]
+            if all(
+                chosen in choices if one is None else chosen == one
+                for chosen, one, choices in parts
+            ):
+                varied = [
+                    chosen
+                    for chosen, one, choices in parts
+                    if one is None and len(choices) > 1
+                ]
                 full_name = f"{name} ({', '.join(varied)})" if varied else name
                 yield from _expand_table(name, full_name, table, way, experiment)
 
 
 def _expand_table(
-    name: str, full_name: str, table: ArmTable, way: Sequence[str], experiment: Experiment
+    name: str,
+    full_name: str,
+    table: ArmTable,
+    way: Sequence[str],
+    experiment: Experiment,
 ) -> Iterator[tuple[Arm, Workload]]:
-    """Yield an arm for each environment, server, and point on the axes of the workload, the link and the strategy."""
+    """Yield an arm for each environment, server, and point on the axes of the workload,
+    the link and the strategy.
+    """
     group, upstream, route = way
     workload = experiment.workloads[group]
-    environments = [table.environment] if table.environment else list[str | None](experiment.environments) or [None]
-    servers = [table.server] if table.server else list[str | None](experiment.servers) or [None]
+    environments = (
+        [table.environment]
+        if table.environment
+        else list[str | None](experiment.environments) or [None]
+    )
+    servers = (
+        [table.server]
+        if table.server
+        else list[str | None](experiment.servers) or [None]
+    )
     fields: dict[str, Any] = dict(workload.axes)
     if table.concurrency is not None:
         fields["concurrency"] = table.concurrency
     parts = (fields, workload.link_parts | table.link_parts, table.settings)
-    axes = {key for part in parts for key, value in part.items() if isinstance(value, list)}
-    for environment, server, changes, link, settings in itertools.product(environments, servers, *map(_combine, parts)):
-        link_texts = {part: write_link_part(part, value) for part, value in link.items()}
-        point = {key: value for key, value in {**changes, **link_texts, **settings}.items() if key in axes}
+    axes = {
+        key for part in parts for key, value in part.items() if isinstance(value, list)
+    }
+    for environment, server, changes, link, settings in itertools.product(
+        environments, servers, *map(_combine, parts)
+    ):
+        link_texts = {
+            part: write_link_part(part, value) for part, value in link.items()
+        }
+        point = {
+            key: value
+            for key, value in {**changes, **link_texts, **settings}.items()
+            if key in axes
+        }
         place = f" in {environment}" if len(environments) > 1 else ""
         place += f" at {server}" if len(servers) > 1 else ""
-        query = "&".join(f"{key}={write_setting(value)}" for key, value in settings.items())
+        query = "&".join(
+            f"{key}={write_setting(value)}" for key, value in settings.items()
+        )
         arm = Arm(
             name=full_name + suffix_of(point) + place,
             label=name + suffix_of(point) + place,
-            strategy=table.strategy + (("&" if "?" in table.strategy else "?") + query if query else ""),
+            strategy=table.strategy
+            + (("&" if "?" in table.strategy else "?") + query if query else ""),
             workload=group + suffix_of(changes),
             upstream=upstream,
             route=route,
@@ -164,65 +246,111 @@ def _expand_table(
 
 
 def _combine(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return every combination of the values. A single value is an axis with one point."""
+    """Return every combination of the values.
+
+    A single value is an axis with one point.
+    """
     values = (value if isinstance(value, list) else [value] for value in axes.values())
     return [dict(zip(axes, point, strict=True)) for point in itertools.product(*values)]
 
 
-def table_of(experiment: Experiment, arm: Arm, field: str | int | None = None) -> FieldKey:
-    """Return the place of an arm in the file, or the table that holds a field of its workload."""
-    label = (arm.label or "").removesuffix(f" at {arm.server}").removesuffix(f" in {arm.environment}")
+def table_of(
+    experiment: Experiment, arm: Arm, field: str | int | None = None
+) -> FieldKey:
+    """Return the place of an arm in the file, or the table that holds a field of its
+    workload.
+    """
+    label = (
+        (arm.label or "")
+        .removesuffix(f" at {arm.server}")
+        .removesuffix(f" in {arm.environment}")
+    )
     name = label.partition("[")[0]  # in the file
     table = experiment.arms.get(name)
-    if field is not None and (field != "concurrency" or table is None or table.concurrency is None):
+    if field is not None and (
+        field != "concurrency" or table is None or table.concurrency is None
+    ):
         return ("workloads", arm.group or arm.workload)
     return ("strategies",) if table is None else ("arms", name)
 
 
 def _find_arm(name: str, arms: Sequence[Arm], key: FieldKey) -> str:
-    """Return the arm of that name, or the first or last arm of a sweep: ``NAME[first]``. Raise FieldError at `key`."""
+    """Return the arm of that name, or the first or last arm of a sweep:
+    ``NAME[first]``.
+
+    Raise FieldError at `key`.
+    """
     names = [arm.name for arm in arms]
     if name in names:
         return name
     base, _, end = name.partition("[")
-    if end in {"first]", "last]"} and (sweep := [arm.name for arm in arms if arm.sweep == base]):
+    if end in {"first]", "last]"} and (
+        sweep := [arm.name for arm in arms if arm.sweep == base]
+    ):
         return sweep[0 if end == "first]" else -1]
     raise FieldError(key, f"no arm is named {name!r}{suggest_nearest(name, names)}")
 
 
 def _find_sweep(name: str, arms: Sequence[Arm], key: FieldKey) -> list[str]:
-    """Return the arms of a sweep in order. Raise FieldError if no optimum can lie between two of them."""
+    """Return the arms of a sweep in order.
+
+    Raise FieldError if no optimum can lie between two of them.
+    """
     sweep = [arm for arm in arms if arm.sweep == name]
     if len(sweep) < 3 or len(sweep[0].axes) > 1:
         hint = suggest_nearest(name, {arm.sweep for arm in arms if arm.sweep} - {name})
-        raise FieldError(key, f"{name!r} is not a sweep of at least 3 arms along one axis{hint}")
+        raise FieldError(
+            key, f"{name!r} is not a sweep of at least 3 arms along one axis{hint}"
+        )
     return [arm.name for arm in sweep]
 
 
 def planned_claims(
-    tables: Mapping[str, ClaimTable], arms: Sequence[Arm], workloads: Mapping[str, Workload]
+    tables: Mapping[str, ClaimTable],
+    arms: Sequence[Arm],
+    workloads: Mapping[str, Workload],
 ) -> list[Claim]:
     """Return the claims of a plan.
 
-    Raise FieldError for a claim that names a missing arm, or that no run can settle except by chance.
+    Raise FieldError for a claim that names a missing arm, or that no run can settle
+    except by chance.
     """
     by_name = {arm.name: arm for arm in arms}
     claims = []
     for name, table in tables.items():
         named = {key: getattr(table, key) for key in "abcd"}
-        found = {key: arm and _find_arm(arm, arms, ("claims", name, key)) for key, arm in named.items()}
-        sweep = _find_sweep(table.sweep, arms, ("claims", name, "sweep")) if table.sweep else []
+        found = {
+            key: arm and _find_arm(arm, arms, ("claims", name, key))
+            for key, arm in named.items()
+        }
+        sweep = (
+            _find_sweep(table.sweep, arms, ("claims", name, "sweep"))
+            if table.sweep
+            else []
+        )
         requests = workloads[by_name[found["a"] or sweep[0]].workload].requests
-        text = table.text.replace("{requests}", "as many" if requests is None else f"{requests:,}")
-        claim = Claim.model_validate({**table.model_dump(), "name": name, "text": text, "arms": sweep, **found})
+        text = table.text.replace(
+            "{requests}", "as many" if requests is None else f"{requests:,}"
+        )
+        claim = Claim.model_validate(
+            {**table.model_dump(), "name": name, "text": text, "arms": sweep, **found}
+        )
         pairs = {"b": [claim.a, claim.b], "d": [claim.c, claim.d]}
         for key, (one, other) in pairs.items():
-            if other is not None and (one == other or (key == "d" and pairs["d"] == pairs["b"])):
-                raise FieldError(["claims", name, key], f"claim {name!r} compares the same arms; name another")
+            if other is not None and (
+                one == other or (key == "d" and pairs["d"] == pairs["b"])
+            ):
+                raise FieldError(
+                    ["claims", name, key],
+                    f"claim {name!r} compares the same arms; name another",
+                )
         for group in [sweep] if sweep else pairs.values():
             compared = [by_name[arm] for arm in group if arm is not None]
             if problem := _find_problem(claim, compared, workloads):
-                raise FieldError(["claims", name, "figure"], f"claim {name!r} compares {claim.figure}{problem}")
+                raise FieldError(
+                    ["claims", name, "figure"],
+                    f"claim {name!r} compares {claim.figure}{problem}",
+                )
         claims.append(claim)
     return claims
 
@@ -236,24 +364,44 @@ _NEEDED = {
 }
 """What a figure needs → how to write it."""
 
-_PER_REQUEST = {"wall": "seconds_per_request", "elapsed": "mean", "cpu_total": "cpu_seconds_per_request"}
+_PER_REQUEST = {
+    "wall": "seconds_per_request",
+    "elapsed": "mean",
+    "cpu_total": "cpu_seconds_per_request",
+}
 """Figure of a whole trial → the figure of one request, in the same direction."""
 
 
-def _find_problem(claim: Claim, arms: Sequence[Arm], workloads: Mapping[str, Workload]) -> str | None:
-    """Return why the figure of a claim cannot be compared between these arms, or None if it can."""
+def _find_problem(
+    claim: Claim, arms: Sequence[Arm], workloads: Mapping[str, Workload]
+) -> str | None:
+    """Return why the figure of a claim cannot be compared between these arms, or None
+    if it can.
+    """
     figure = of_claim(claim.figure)
     for arm in arms:
         workload = workloads[arm.workload]
         if figure.scheduled and is_open(workload):
-            return f", which the schedule of arm {arm.name!r} decides; compare p99 or achieved_rate"
+            return (
+                f", which the schedule of arm {arm.name!r} decides; compare p99 or"
+                " achieved_rate"
+            )
         if figure.total and workload.duration is not None:
-            better = f'write figure = "{_PER_REQUEST[figure.key]}", or give the arm a number of requests'
+            better = (
+                f'write figure = "{_PER_REQUEST[figure.key]}", or give the arm a number'
+                " of requests"
+            )
             return f", and arm {arm.name!r} runs for a fixed duration; {better}"
         if figure.needs and not figure.is_known(workload, arm.link):
-            return f", which arm {arm.name!r} does not record; write {_NEEDED[figure.needs]}"
+            return (
+                f", which arm {arm.name!r} does not record; write"
+                f" {_NEEDED[figure.needs]}"
+            )
     counts = sorted({workloads[arm.workload].requests or 0 for arm in arms})
     if figure.total and len(counts) > 1:
         numbers = " and ".join(f"{count:,}" for count in counts)
-        return f" of {numbers} requests; compare a figure per request or per second, or give all arms the same number"
+        return (
+            f" of {numbers} requests; compare a figure per request or per second, or"
+            " give all arms the same number"
+        )
     return None

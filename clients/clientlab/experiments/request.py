@@ -1,6 +1,8 @@
-"""What `clientlab run` was asked for, and the plan for it: the values of the request replace those of an experiment.
+"""What `clientlab run` was asked for, and the plan for it: the values of the request
+replace those of an experiment.
 
-An error in a value of the request is a FieldError with the name of the field, and one in a file names the file too.
+An error in a value of the request is a FieldError with the name of the field, and one
+in a file names the file too.
 """
 
 from __future__ import annotations
@@ -22,7 +24,14 @@ from clientlab.experiments.checks import Say
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, path_of, read_experiment
 from clientlab.experiments.planning import make_plan
-from clientlab.results.plan import OWN_UPSTREAM, Arm, EnvironmentSpec, Plan, RunSettings, Target
+from clientlab.results.plan import (
+    OWN_UPSTREAM,
+    Arm,
+    EnvironmentSpec,
+    Plan,
+    RunSettings,
+    Target,
+)
 from clientlab.running.schedule import estimate_round_seconds, estimate_seconds
 from clientlab.testbeds.compose import link_of_stack
 from clientlab.testbeds.external import ExternalServers
@@ -33,7 +42,9 @@ from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.values import LINK_PARTS, Stages, write_link_part
 from clientlab.workload.workload import NOT_MEASURED, Workload
 
-_COLD_ROUNDS = 10  # rounds of a cold run without `rounds`: its trials are short, and vary more than others
+# Rounds of a cold run without `rounds`: its trials are short, and vary more than
+# others.
+_COLD_ROUNDS = 10
 _REQUIREMENT = re.compile(r"[\w.-]+ *(\[[^]]*\])? *([=<>~!]=|[<>@])|[a-z+]+://")
 """How a requirement with a version, or an address, begins."""
 _HOUR = 3600.0
@@ -42,9 +53,12 @@ _MOST_HOURS = 24.0  # of a run at recorded times whose gaps have no limit
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What `clientlab run` was asked for. An empty field was not given and replaces nothing.
+    """What `clientlab run` was asked for.
 
-    An option has the name of the field that it fills: a field of this class, of `RunSettings` or of `Workload`.
+    An empty field was not given and replaces nothing.
+
+    An option has the name of the field that it fills: a field of this class, of
+    `RunSettings` or of `Workload`.
     """
 
     command: str = "clientlab run"  # for the run file
@@ -53,14 +67,22 @@ class RunRequest:
     strategies: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
     routes: tuple[str, ...] = ()
-    environments: Mapping[str, str] = field(default_factory=dict)  # see `read_environment`
+    environments: Mapping[str, str] = field(
+        default_factory=dict
+    )  # see `read_environment`
     rtt: tuple[float, ...] = ()  # seconds; several values are an axis
     bandwidth: tuple[float, ...] = ()  # bits per second
-    url: Mapping[str, str] = field(default_factory=dict)  # name → URL of the user's own servers; one may have no name
+    url: Mapping[str, str] = field(
+        default_factory=dict
+    )  # name → URL of the user's own servers; one may have no name
     ca_file: Path | None = None
     cluster: str | None = None  # address of a Dask scheduler
-    settings: Mapping[str, Any] = field(default_factory=dict)  # given fields of `RunSettings`
-    workload: Mapping[str, Any] = field(default_factory=dict)  # given fields of `Workload`
+    settings: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # given fields of `RunSettings`
+    workload: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # given fields of `Workload`
     name: str | None = None  # of the run
     resume: str | None = None  # name of the run to continue
     folder: Path = Path("results")
@@ -69,50 +91,94 @@ class RunRequest:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any], command: str) -> RunRequest:
-        """Return the request of options, by name. None, False and empty values were not given, but 0 was."""
-        given = {name: value for name, value in options.items() if value not in (None, (), {}) and value is not False}
+        """Return the request of options, by name.
+
+        None, False and empty values were not given, but 0 was.
+        """
+        given = {
+            name: value
+            for name, value in options.items()
+            if value not in (None, (), {}) and value is not False
+        }
         if isinstance(given.get("rate"), Stages):
             given["stages"] = given.pop("rate")
         if isinstance(given.get("body"), bytes):
             given["body_base64"] = base64.b64encode(given.pop("body")).decode()
-        settings = {name: given.pop(name) for name in RunSettings.model_fields if name in given}
-        workload = {one.name: given.pop(one.name) for one in fields(Workload) if one.name in given}
+        settings = {
+            name: given.pop(name) for name in RunSettings.model_fields if name in given
+        }
+        workload = {
+            one.name: given.pop(one.name)
+            for one in fields(Workload)
+            if one.name in given
+        }
         own = {one.name: given[one.name] for one in fields(cls) if one.name in given}
         return cls(command=command, settings=settings, workload=workload, **own)
 
     @property
     def given(self) -> list[str]:
         """The names of all options that were given."""
-        own = [name for name, value in vars(self).items() if value and name not in {"command", "settings", "workload"}]
+        own = [
+            name
+            for name, value in vars(self).items()
+            if value and name not in {"command", "settings", "workload"}
+        ]
         return [*own, *self.settings, *self.workload]
 
     @property
     def link(self) -> dict[str, float | list[float]]:
         """The given parts of a link: one value, or an axis."""
         given = {"rtt": self.rtt, "bandwidth": self.bandwidth}
-        return {part: values[0] if len(values) == 1 else list(values) for part, values in given.items() if values}
+        return {
+            part: values[0] if len(values) == 1 else list(values)
+            for part, values in given.items()
+            if values
+        }
 
     def find_target(self, base: Experiment) -> Target:
-        """Return what is measured: the user's own servers or the lab's upstreams. Raise FieldError for a conflict.
+        """Return what is measured: the user's own servers or the lab's upstreams.
+
+        Raise FieldError for a conflict.
 
         `base`: the experiment, whose servers are measured if no URL was given.
         """
         if urls := self.url or base.servers:
-            for name in ("upstreams", "routes", "delay", "path", "first", "every", "events", "stream_options"):
+            for name in (
+                "upstreams",
+                "routes",
+                "delay",
+                "path",
+                "first",
+                "every",
+                "events",
+                "stream_options",
+            ):
                 if name in self.given:
-                    advice = "write it into the URL" if name == "path" else "leave it out"
+                    advice = (
+                        "write it into the URL" if name == "path" else "leave it out"
+                    )
                     message = f"only the lab's own upstreams have `{name}`; {advice}"
-                    raise FieldError(["url" if self.url else "servers"], message, also=[name])
+                    raise FieldError(
+                        ["url" if self.url else "servers"], message, also=[name]
+                    )
             ca_file = None if self.ca_file is None else str(self.ca_file.absolute())
             servers = {name: url for name, url in urls.items() if name}
-            return Target(testbed="external", url=urls.get(""), servers=servers, ca_file=ca_file)
+            return Target(
+                testbed="external", url=urls.get(""), servers=servers, ca_file=ca_file
+            )
         if self.ca_file is not None:
-            raise FieldError(["ca_file"], "the lab's own routes bring their CA; leave it out, or add `url`")
+            raise FieldError(
+                ["ca_file"],
+                "the lab's own routes bring their CA; leave it out, or add `url`",
+            )
         return Target(testbed="local" if self.cluster is None else "compose")
 
 
 def read_base(request: RunRequest) -> Experiment:
-    """Return the experiment of a request before its values replace those of the file. Raise LabError."""
+    """Return the experiment of a request before its values replace those of the file.
+
+    Raise LabError.
+    """
     if request.experiment is None:
         return _experiment_of_strategies(request)
     return read_experiment(path_of(request.experiment), quick=request.quick)
@@ -129,30 +195,57 @@ def naming_file(request: RunRequest) -> Iterator[None]:
         raise
 
 
-def plan_run(request: RunRequest, base: Experiment, external: ExternalServers | None, say: Say) -> Plan:
+def plan_run(
+    request: RunRequest, base: Experiment, external: ExternalServers | None, say: Say
+) -> Plan:
     """Return the checked plan of a request. `base`: see `read_base`. Raise LabError."""
     file = path_of(request.experiment) if request.experiment else None
 
     def is_secure(arm: Arm) -> bool:
-        return arm.route == "proxy-tls" if external is None else external[arm.target[0]].secure
+        return (
+            arm.route == "proxy-tls"
+            if external is None
+            else external[arm.target[0]].secure
+        )
 
     named = (arm.strategy for arm in base.arms.values())
-    plugins.admit([*request.strategies, *base.strategies, *named, *base.instead, *base.instead.values()])
+    plugins.admit(
+        [
+            *request.strategies,
+            *base.strategies,
+            *named,
+            *base.instead,
+            *base.instead.values(),
+        ]
+    )
     with naming_file(request):
         base, changed = _fit_links(base, request)
-        experiment = override(base, request) if external is None else _override_for_own_servers(base, request, external)
+        experiment = (
+            override(base, request)
+            if external is None
+            else _override_for_own_servers(base, request, external)
+        )
         if external is None:
             checks.check_upstreams(experiment)
         # A strategy that the file's claims or its baseline may name cannot be left out.
-        is_optional = bool(request.strategies) or not (experiment.claims or experiment.baseline)
+        is_optional = bool(request.strategies) or not (
+            experiment.claims or experiment.baseline
+        )
         faults = checks.plugin_faults(experiment.strategies, say) if is_optional else {}
         instead = experiment.instead.items()
         plan = make_plan(
             experiment,
             command=request.command,
             changed=[*changed, *_describe_changes(base, experiment)] if file else [],
-            replaced={old: new for old, new in instead if strategies.unavailable(strategies.find(old))},
-            left_out={name: ": ".join(str(fault).split("\n")) for name, fault in faults.items()},
+            replaced={
+                old: new
+                for old, new in instead
+                if strategies.unavailable(strategies.find(old))
+            },
+            left_out={
+                name: ": ".join(str(fault).split("\n"))
+                for name, fault in faults.items()
+            },
         )
         if file and file in bundled().values() and not request.strategies:
             plan = checks.part_for_this_machine(plan)
@@ -160,13 +253,23 @@ def plan_run(request: RunRequest, base: Experiment, external: ExternalServers | 
             plan = _fit_workloads(plan, external)
         checks.check_plan(plan, experiment, is_secure, own_servers=external is not None)
         checks.check_concurrency(plan, request.workload.get("concurrency"), say)
-        if plan.budget is not None and plan.budget < (needed := estimate_round_seconds(plan)):
-            about = f"one round of {len(plan.arms)} arms takes about {units.time(needed)}"
-            raise FieldError(["budget"], f"{about}; write at least {ceil(needed)}s", value=units.time(plan.budget))
+        if plan.budget is not None and plan.budget < (
+            needed := estimate_round_seconds(plan)
+        ):
+            about = (
+                f"one round of {len(plan.arms)} arms takes about {units.time(needed)}"
+            )
+            raise FieldError(
+                ["budget"],
+                f"{about}; write at least {ceil(needed)}s",
+                value=units.time(plan.budget),
+            )
         _check_gaps(plan)
     for fault in faults.values():
         say(fault)
-    for path, one in {one.replay: one for one in plan.workloads.values() if one.replay is not None}.items():
+    for path, one in {
+        one.replay: one for one in plan.workloads.values() if one.replay is not None
+    }.items():
         if left_out := read_recorded_requests(one).left_out:
             say(f"{path}: left out: {left_out}")
     if plan.unavailable_arms:
@@ -175,26 +278,45 @@ def plan_run(request: RunRequest, base: Experiment, external: ExternalServers | 
 
 
 def _check_gaps(plan: Plan) -> None:
-    """Raise FieldError if recorded times without `max_gap` make a run longer than a day."""
+    """Raise FieldError if recorded times without `max_gap` make a run longer than a
+    day.
+    """
     hours = estimate_seconds(plan) / _HOUR
     if hours <= _MOST_HOURS:
         return
     for workload in plan.workloads.values():
         if workload.replay_times and workload.max_gap is None:
             gap = longest_pause(workload) / _HOUR
-            message = f"the run would take {hours:,.0f} h, with {gap:,.0f} h between two requests"
-            raise FieldError(["replay_times"], f"{message}; shorten its gaps with `max_gap`")
+            message = (
+                f"the run would take {hours:,.0f} h, with {gap:,.0f} h between two"
+                " requests"
+            )
+            raise FieldError(
+                ["replay_times"], f"{message}; shorten its gaps with `max_gap`"
+            )
 
 
 def _experiment_of_strategies(request: RunRequest) -> Experiment:
     if request.quick:
-        raise FieldError(["quick"], "only an experiment has a short form; name one, or reduce the work with `requests`")
+        raise FieldError(
+            ["quick"],
+            "only an experiment has a short form; name one, or reduce the work with"
+            " `requests`",
+        )
     if not request.strategies:
-        raise LabError("nothing to measure: name an experiment ('clientlab run demo') or strategies with -t")
+        raise LabError(
+            "nothing to measure: name an experiment ('clientlab run demo') or"
+            " strategies with -t"
+        )
     question = "Which of these strategies is fastest here?"
-    versions = next((names for names in (request.environments, request.url) if len(names) == 2), None)
+    versions = next(
+        (names for names in (request.environments, request.url) if len(names) == 2),
+        None,
+    )
     if "find_max" in request.settings:
-        question = "How many requests per second does each of these strategies hold here?"
+        question = (
+            "How many requests per second does each of these strategies hold here?"
+        )
     elif versions:
         question = "Is {1} slower than {0}?".format(*versions)
     elif request.workload.get("cold"):
@@ -202,14 +324,17 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
     elif request.workload.get("stream"):
         question = "Which of these strategies takes the least CPU time per event?"
     return Experiment(
-        name="run", question=question, strategies=list(request.strategies),
+        name="run",
+        question=question,
+        strategies=list(request.strategies),
         rounds=_COLD_ROUNDS if request.workload.get("cold") else RunSettings().rounds,
         workloads={"workload": WorkloadTable(first=Workload())},
-    )  # fmt: skip
+    )
 
 
 def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[str]]:
-    """Return the experiment for one link, that of the request or of the Compose stack, and what that changed.
+    """Return the experiment for one link, that of the request or of the Compose stack,
+    and what that changed.
 
     Control arms behind their own links are left out, and so are the claims about them.
     """
@@ -222,49 +347,88 @@ def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[
     if names and (arms or base.strategies):
         claims = {}
         for name, claim in base.claims.items():
-            compared = (arm or "" for arm in (claim.a, claim.b, claim.c, claim.d, claim.sweep))
-            if not {arm.partition("[")[0].partition(" (")[0] for arm in compared} & set(names):
+            compared = (
+                arm or "" for arm in (claim.a, claim.b, claim.c, claim.d, claim.sweep)
+            )
+            if not {arm.partition("[")[0].partition(" (")[0] for arm in compared} & set(
+                names
+            ):
                 claims[name] = claim
-        base, changed = base.changed(arms=arms, claims=claims), [f"without the arms behind a link: {', '.join(names)}"]
-    has_link = request.link or any(one.link_parts for one in (*base.workloads.values(), *base.arms.values()))
+        base, changed = (
+            base.changed(arms=arms, claims=claims),
+            [f"without the arms behind a link: {', '.join(names)}"],
+        )
+    has_link = request.link or any(
+        one.link_parts for one in (*base.workloads.values(), *base.arms.values())
+    )
     if is_compose and not has_link and (link := link_of_stack(os.environ)):
         parts = {part: getattr(link, part) for part in LINK_PARTS}
-        base = base.changed(workloads={name: one.model_copy(update=parts) for name, one in base.workloads.items()})
+        base = base.changed(
+            workloads={
+                name: one.model_copy(update=parts)
+                for name, one in base.workloads.items()
+            }
+        )
         changed.append(f"link: none → {link}")
     return base, changed
 
 
-def _override_for_own_servers(base: Experiment, request: RunRequest, external: ExternalServers) -> Experiment:
-    key, advice = ("url", "name strategies with -t") if request.url else ("servers", "leave it out")
+def _override_for_own_servers(
+    base: Experiment, request: RunRequest, external: ExternalServers
+) -> Experiment:
+    key, advice = (
+        ("url", "name strategies with -t")
+        if request.url
+        else ("servers", "leave it out")
+    )
     for name, table in base.workloads.items():
         if table.first.delay is not None:
-            message = f"workload {name!r} has a delay, which only the lab's own upstreams add; {advice}"
+            message = (
+                f"workload {name!r} has a delay, which only the lab's own upstreams"
+                f" add; {advice}"
+            )
             raise FieldError([key], message, value=f"with experiment {base.name!r}")
     upstream, workload = OWN_UPSTREAM, dict(request.workload)
-    is_recorded = "replay" in workload or any(table.first.replay is not None for table in base.workloads.values())
-    if is_recorded and (path := next((one.path for one in external.values() if one.path != "/"), None)):
+    is_recorded = "replay" in workload or any(
+        table.first.replay is not None for table in base.workloads.values()
+    )
+    if is_recorded and (
+        path := next((one.path for one in external.values() if one.path != "/"), None)
+    ):
         message = "recorded requests have their own paths; name only scheme and host"
         raise FieldError([key], message, value=f"with {path}")
     if any(one.path != "/" for one in external.values()):
         for name, table in base.workloads.items():
             if "path" in table.axes:
-                raise FieldError([key], f"path is an axis of workload {name!r}; name only scheme and host")
+                raise FieldError(
+                    [key],
+                    f"path is an axis of workload {name!r}; name only scheme and host",
+                )
     if "" in request.url:
         ((upstream, server),) = external.items()
         workload |= {} if is_recorded else {"path": server.path}
-    return override(base, replace(request, upstreams=(upstream,), routes=("direct",), workload=workload))
+    return override(
+        base,
+        replace(request, upstreams=(upstream,), routes=("direct",), workload=workload),
+    )
 
 
 def _fit_workloads(plan: Plan, external: ExternalServers) -> Plan:
-    """Return the plan with workloads that fit the servers of its arms (see `ExternalTarget.fit`).
+    """Return the plan with workloads that fit the servers of its arms (see
+    `ExternalTarget.fit`).
 
     Arms of different servers share a workload if the same fits all of them.
     """
     linked, arms, workloads = bool(plan.links), list[Arm](), dict[str, Workload]()
-    shared = len({(one.path, one.name if linked else None) for one in external.values()}) == 1
+    shared = (
+        len({(one.path, one.name if linked else None) for one in external.values()})
+        == 1
+    )
     for arm in plan.arms:
         name = arm.workload if shared else f"{arm.workload} at {arm.server}"
-        workloads[name] = external[arm.target[0]].fit(plan.workloads[arm.workload], linked=linked)
+        workloads[name] = external[arm.target[0]].fit(
+            plan.workloads[arm.workload], linked=linked
+        )
         arms.append(arm.model_copy(update={"workload": name}))
     return plan.model_copy(update={"arms": arms, "workloads": workloads})
 
@@ -284,11 +448,20 @@ def read_environment(text: str) -> EnvironmentSpec:
 
 
 def override(base: Experiment, request: RunRequest) -> Experiment:
-    """Return the experiment with the values of the request. Raise FieldError for one that contradicts it."""
-    if base.strategies and not (base.claims or base.baseline):  # nothing would miss the arms that are replaced
+    """Return the experiment with the values of the request.
+
+    Raise FieldError for one that contradicts it.
+    """
+    if base.strategies and not (
+        base.claims or base.baseline
+    ):  # nothing would miss the arms that are replaced
         arms = {} if request.strategies else base.arms
         if request.routes:
-            arms = {name: arm for name, arm in arms.items() if arm.route is None or arm.route in request.routes}
+            arms = {
+                name: arm
+                for name, arm in arms.items()
+                if arm.route is None or arm.route in request.routes
+            }
         base = base.model_copy(update={"arms": arms})
     changes: dict[str, Any] = dict(request.settings)
     for name in ("strategies", "upstreams", "routes"):
@@ -299,15 +472,20 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
     if request.url:
         changes["servers"] = {name: url for name, url in request.url.items() if name}
     if request.environments:
-        changes["environments"] = {name: read_environment(text) for name, text in request.environments.items()}
-    # Each of these decides when the run ends, except the budget of a precision, which limits its time.
+        changes["environments"] = {
+            name: read_environment(text) for name, text in request.environments.items()
+        }
+    # Each of these decides when the run ends, except the budget of a precision, which
+    # limits its time.
     is_limited = base.precision is not None and "rounds" not in changes
     if changes.keys() & {"rounds", "budget", "precision"} and not is_limited:
         changes = {"budget": None, "precision": None} | changes
     workload = _workload_changes(base, request)
     _check_conflicts(base, request, {*changes, *workload, *request.link})
     changes["workloads"] = {
-        name: table.model_copy(update={"first": replace(table.first, **workload), **request.link})
+        name: table.model_copy(
+            update={"first": replace(table.first, **workload), **request.link}
+        )
         for name, table in base.workloads.items()
     }
     return validate(lambda values: base.changed(**values), changes)
@@ -316,21 +494,38 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
 def _workload_changes(base: Experiment, request: RunRequest) -> dict[str, Any]:
     """Return the fields of the workload that are replaced.
 
-    A number of requests and a duration replace each other, and so do a rate and stages. Recorded requests are sent once
-    each, unless a number of requests is given or they are drawn by weight. Their times replace all of these.
+    A number of requests and a duration replace each other, and so do a rate and stages.
+    Recorded requests are sent once each, unless a number of requests is given or they
+    are drawn by weight. Their times replace all of these.
     """
     changes = dict(request.workload)
     if changes.keys() & {"rate", "stages"}:
         changes = {"rate": None, "stages": None} | changes
-    if changes.get("cold") and not changes.keys() & {"duration", "requests", "replay_times"}:
+    if changes.get("cold") and not changes.keys() & {
+        "duration",
+        "requests",
+        "replay_times",
+    }:
         changes["requests"] = 1
-    if request.experiment is None and "stream" in changes and not changes.keys() & {"duration", "requests"}:
+    if (
+        request.experiment is None
+        and "stream" in changes
+        and not changes.keys() & {"duration", "requests"}
+    ):
         changes["requests"] = None  # the default of streams
     if changes.get("replay_times"):
         changes = dict.fromkeys(("requests", "duration", "rate", "stages")) | changes
-    elif "replay" in changes and "duration" not in changes and "find_max" not in request.settings:
-        skip_bad = changes.get("skip_bad", any(table.first.skip_bad for table in base.workloads.values()))
-        recorded = read_recorded_requests(Workload(replay=changes["replay"], skip_bad=skip_bad))
+    elif (
+        "replay" in changes
+        and "duration" not in changes
+        and "find_max" not in request.settings
+    ):
+        skip_bad = changes.get(
+            "skip_bad", any(table.first.skip_bad for table in base.workloads.values())
+        )
+        recorded = read_recorded_requests(
+            Workload(replay=changes["replay"], skip_bad=skip_bad)
+        )
         if not recorded.weights:
             changes.setdefault("requests", len(recorded.requests))
     if "find_max" in request.settings:
@@ -342,47 +537,97 @@ def _workload_changes(base: Experiment, request: RunRequest) -> dict[str, Any]:
     return changes
 
 
-def _check_conflicts(base: Experiment, request: RunRequest, changed: Collection[str]) -> None:
-    """Raise FieldError for a changed field that is an axis of the experiment, or that single arms set themselves."""
+def _check_conflicts(
+    base: Experiment, request: RunRequest, changed: Collection[str]
+) -> None:
+    """Raise FieldError for a changed field that is an axis of the experiment, or that
+    single arms set themselves.
+    """
     for name, table in base.workloads.items():
-        axes = [*table.axes, *(part for part, value in table.link_parts.items() if isinstance(value, list))]
+        axes = [
+            *table.axes,
+            *(
+                part
+                for part, value in table.link_parts.items()
+                if isinstance(value, list)
+            ),
+        ]
         if swept := next((axis for axis in axes if axis in changed), None):
-            raise FieldError([swept], f"{swept} is an axis of workload {name!r}; change it in a file")
+            raise FieldError(
+                [swept], f"{swept} is an axis of workload {name!r}; change it in a file"
+            )
     with_experiment = f"with experiment {base.name!r}"
     if request.strategies and base.arms:
         message = "it names its arms; leave out `strategies`, or change it in a file"
         raise FieldError(["strategies"], message, value=with_experiment)
-    several = [name for name in ("rtt", "bandwidth", "environments", "url") if len(getattr(request, name)) > 1]
+    several = [
+        name
+        for name in ("rtt", "bandwidth", "environments", "url")
+        if len(getattr(request, name)) > 1
+    ]
     if several and (base.claims or base.baseline):
-        message = "its claims and its baseline name single arms; name one value, or strategies with `strategies`"
+        message = (
+            "its claims and its baseline name single arms; name one value, or"
+            " strategies with `strategies`"
+        )
         raise FieldError([several[0]], message, value=with_experiment)
     for name, arm in base.arms.items():
-        own: dict[str, Any] = {"upstreams": arm.upstream, "concurrency": arm.concurrency, **arm.link_parts}
-        own |= {"environments": arm.environment, "routes": None if arm.route in request.routes else arm.route}
-        if fixed := next((one for one, value in own.items() if value and one in changed), None):
-            raise FieldError([fixed], f"arm {name!r} sets its own value; change it in a file")
+        own: dict[str, Any] = {
+            "upstreams": arm.upstream,
+            "concurrency": arm.concurrency,
+            **arm.link_parts,
+        }
+        own |= {
+            "environments": arm.environment,
+            "routes": None if arm.route in request.routes else arm.route,
+        }
+        if fixed := next(
+            (one for one, value in own.items() if value and one in changed), None
+        ):
+            raise FieldError(
+                [fixed], f"arm {name!r} sets its own value; change it in a file"
+            )
 
 
 def _describe_changes(base: Experiment, changed: Experiment) -> list[str]:
-    """Return a line for each value that was replaced, except those that decide when the run ends and what it draws."""
+    """Return a line for each value that was replaced, except those that decide when the
+    run ends and what it draws.
+    """
 
     def values_of(one: Experiment) -> Iterator[tuple[str, object]]:
         for name in ("strategies", "upstreams", "routes"):
             yield name, ", ".join(getattr(one, name))
-        yield "servers", ", ".join(f"{name}={mask_text(url)}" for name, url in one.servers.items()) or None
+        yield (
+            "servers",
+            ", ".join(f"{name}={mask_text(url)}" for name, url in one.servers.items())
+            or None,
+        )
         yield "find_max", one.find_max
         for table in one.workloads.values():
             for part in LINK_PARTS:
                 value = table.link_parts.get(part, [])
-                texts = (write_link_part(part, each) for each in (value if isinstance(value, list) else [value]))
+                texts = (
+                    write_link_part(part, each)
+                    for each in (value if isinstance(value, list) else [value])
+                )
                 yield part, ", ".join(texts) or None
             for name, value in vars(table.first).items():
                 if name not in {"seed", *NOT_MEASURED}:
                     yield name, value
 
     def show(value: object) -> str:
-        return "none" if value is None else mask_text(str(mask_headers(value) if isinstance(value, dict) else value))
+        return (
+            "none"
+            if value is None
+            else mask_text(
+                str(mask_headers(value) if isinstance(value, dict) else value)
+            )
+        )
 
     pairs = zip(values_of(base), values_of(changed), strict=True)
-    found = [f"{name}: {show(before)} → {show(after)}" for (name, before), (_, after) in pairs if before != after]
+    found = [
+        f"{name}: {show(before)} → {show(after)}"
+        for (name, before), (_, after) in pairs
+        if before != after
+    ]
     return list(dict.fromkeys(found))

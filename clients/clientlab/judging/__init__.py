@@ -1,1 +1,3 @@
-"""Judging a run: claims, cautions, verdicts, ranking, comparison with other runs, thresholds."""
+"""Judging a run: claims, cautions, verdicts, ranking, comparison with other runs,
+thresholds.
+"""

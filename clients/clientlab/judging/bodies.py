@@ -1,4 +1,6 @@
-"""Arms whose clients received bodies of different sizes for the same requests: they did not do the same work."""
+"""Arms whose clients received bodies of different sizes for the same requests: they did
+not do the same work.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,18 @@ _ADVICE = "each must read the whole body, and decode it (--decode)"
 
 
 def find_unlike_bodies(arms: Mapping[str, Sequence[Trial]]) -> dict[str, str]:
-    """Return why arms cannot be ranked with the others of equal load (name → finished trials).
+    """Return why arms cannot be ranked with the others of equal load (name → finished
+    trials).
 
-    Their clients received other numbers of bytes per request than most: by 10 %, and in every round. Of two arms, the
-    one with fewer bytes is left out. Parsers of streams hand over other bytes, so streams are not judged.
+    Their clients received other numbers of bytes per request than most: by 10 %, and in
+    every round. Of two arms, the one with fewer bytes is left out. Parsers of streams
+    hand over other bytes, so streams are not judged.
     """
     sizes = {}
     for name, trials in arms.items():
-        if known := [_bytes_per_request(trial) for trial in trials if _has_bodies(trial)]:
+        if known := [
+            _bytes_per_request(trial) for trial in trials if _has_bodies(trial)
+        ]:
             sizes[name] = known
     typical = {name: median(known) for name, known in sizes.items()}
     if len(typical) < 2:

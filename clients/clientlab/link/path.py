@@ -1,13 +1,17 @@
-"""The network path: the events of a link, its delay and bandwidth, and the congestion window of each connection.
+"""The network path: the events of a link, its delay and bandwidth, and the congestion
+window of each connection.
 
-The last of `size` bytes leaves `size * 8 / bandwidth` seconds after the first, and the next ones wait until then. Only
-payload counts. Nothing is lost: while the bandwidth is full, the link stops reading the senders' sockets.
+The last of `size` bytes leaves `size * 8 / bandwidth` seconds after the first, and the
+next ones wait until then. Only payload counts. Nothing is lost: while the bandwidth is
+full, the link stops reading the senders' sockets.
 
-A congestion window begins with 10 segments (RFC 6928) and grows by the acknowledged bytes (RFC 5681, 3.1). As in Linux,
-it does not grow while at most half of it is used (`tcp_is_cwnd_limited`), and it is halved for each retransmission
-time-out that the connection was idle (RFC 2861, `tcp_cwnd_restart`).
+A congestion window begins with 10 segments (RFC 6928) and grows by the acknowledged
+bytes (RFC 5681, 3.1). As in Linux, it does not grow while at most half of it is used
+(`tcp_is_cwnd_limited`), and it is halved for each retransmission time-out that the
+connection was idle (RFC 2861, `tcp_cwnd_restart`).
 
-Actions get the time at which their event was due, so the timer's lateness does not add up over a transfer.
+Actions get the time at which their event was due, so the timer's lateness does not add
+up over a transfer.
 """
 
 from __future__ import annotations
@@ -26,18 +30,28 @@ from clientlab.executors.pacing import KernelTimer, has_kernel_timer
 SEGMENT = 1460  # bytes of payload: Ethernet's 1,500 minus two headers of 20
 INITIAL_WINDOW = 10 * SEGMENT
 _MOST_WINDOW = 64 * 2**20  # 5 Gbit/s at 100 ms, more than one process can relay
-_LEAST_VARIATION = 0.2  # seconds by which the time-out exceeds the round trip at least in Linux (TCP_RTO_MIN)
+# Seconds by which the time-out exceeds the round trip at least in Linux (TCP_RTO_MIN).
+_LEAST_VARIATION = 0.2
 _PIECE_SECONDS = 1e-3
 _LEAST_QUEUE = 64 * 2**10
 _ROUNDING = 1e-9
-_EARLY = 50e-6  # seconds that an event may be early: sharing a wake-up with its neighbour saves CPU time
+# Seconds that an event may be early: sharing a wake-up with its neighbour saves CPU
+# time.
+_EARLY = 50e-6
 
-Action = Callable[[float, Any], None]  # a function of the time at which an event was due, and of the event's argument
-SetTimer = Callable[[float | None], None]  # sets the timer to a time of `time.monotonic()`, or stops it with None
+Action = Callable[
+    [float, Any], None
+]  # a function of the time at which an event was due, and of the event's argument
+SetTimer = Callable[
+    [float | None], None
+]  # sets the timer to a time of `time.monotonic()`, or stops it with None
 
 
 class Agenda:
-    """The events of a link. The owner sets `set_timer`, and calls `run` when that timer fires."""
+    """The events of a link.
+
+    The owner sets `set_timer`, and calls `run` when that timer fires.
+    """
 
     set_timer: SetTimer
 
@@ -55,7 +69,9 @@ class Agenda:
             self._set(due)
 
     def new_queue(self) -> Callable[[float, Action, Any], None]:
-        """Return a function that adds events in the order of their times, like arrivals after a constant delay."""
+        """Return a function that adds events in the order of their times, like arrivals
+        after a constant delay.
+        """
         events: deque[tuple[float, Action, Any]] = deque()
         self._queues.append(events)
 
@@ -67,7 +83,9 @@ class Agenda:
         return add
 
     def run(self) -> None:
-        self._set_for = -math.inf  # actions must not set the timer, which is set once, below
+        self._set_for = (
+            -math.inf
+        )  # actions must not set the timer, which is set once, below
         until = self.clock() + _EARLY
         while self._alarms and self._alarms[0][0] <= until:
             due, _, wake = heapq.heappop(self._alarms)
@@ -84,8 +102,13 @@ class Agenda:
         self.set_timer(due if due < math.inf else None)
 
 
-def make_timer(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> SetTimer:
-    """Return the most precise timer of the system. On Linux, those of event loops count milliseconds."""
+def make_timer(
+    loop: asyncio.AbstractEventLoop, callback: Callable[[], None]
+) -> SetTimer:
+    """Return the most precise timer of the system.
+
+    On Linux, those of event loops count milliseconds.
+    """
     if has_kernel_timer():
         kernel = KernelTimer()
         loop.add_reader(kernel.descriptor, callback)
@@ -102,10 +125,13 @@ def make_timer(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) ->
 
 
 class OneWay:
-    """One direction of a link, which all connections share. `rtt`: seconds; `bandwidth`: bits per second, or None.
+    """One direction of a link, which all connections share.
 
-    `carried`: bytes since the start. `piece`: the most bytes that leave at once, worth a millisecond. The bandwidth is
-    full while bytes wait for longer than one round trip and than 64 KiB take.
+    `rtt`: seconds; `bandwidth`: bits per second, or None.
+
+    `carried`: bytes since the start. `piece`: the most bytes that leave at once, worth
+    a millisecond. The bandwidth is full while bytes wait for longer than one round trip
+    and than 64 KiB take.
     """
 
     def __init__(self, agenda: Agenda, rtt: float, bandwidth: float | None) -> None:
@@ -118,22 +144,31 @@ class OneWay:
         self._seconds_per_byte = 8 / (bandwidth or math.inf)
         self._longest_wait = math.inf
         if bandwidth is not None:
-            self.piece = SEGMENT * max(1, round(_PIECE_SECONDS / self._seconds_per_byte / SEGMENT))
+            self.piece = SEGMENT * max(
+                1, round(_PIECE_SECONDS / self._seconds_per_byte / SEGMENT)
+            )
             self._longest_wait = max(rtt, _LEAST_QUEUE * self._seconds_per_byte)
 
     def is_full(self, at: float) -> bool:
         return self._free_at - at > self._longest_wait + _ROUNDING
 
     def next_turn(self) -> float:
-        """Return when a sender may send its next piece while the bandwidth is full. Each call takes one turn."""
+        """Return when a sender may send its next piece while the bandwidth is full.
+
+        Each call takes one turn.
+        """
         following = self._last_turn + self.piece * self._seconds_per_byte
         self._last_turn = max(following, self._free_at - self._longest_wait)
         return self._last_turn
 
-    def send(self, size: int, at: float, action: Action, argument: object = None) -> float:
-        """Let bytes leave at `at`, or after the bytes before them, and call `action` when they arrive.
+    def send(
+        self, size: int, at: float, action: Action, argument: object = None
+    ) -> float:
+        """Let bytes leave at `at`, or after the bytes before them, and call `action`
+        when they arrive.
 
-        Return when the last byte leaves. Without bandwidth and delay, the bytes arrive before this returns.
+        Return when the last byte leaves. Without bandwidth and delay, the bytes arrive
+        before this returns.
         """
         if self.instant:
             action(at, argument)
@@ -152,8 +187,12 @@ class CongestionWindow:
         self.size = INITIAL_WINDOW
         self._rtt = rtt
         self._sent = self._acknowledged = 0  # bytes since the connection began
-        self.in_flight: deque[tuple[float, int]] = deque()  # when bytes will be acknowledged, and how many
-        self._peak = self._peak_ends = 0  # most bytes in flight of the current window, and where that window ends
+        self.in_flight: deque[tuple[float, int]] = (
+            deque()
+        )  # when bytes will be acknowledged, and how many
+        self._peak = self._peak_ends = (
+            0  # most bytes in flight of the current window, and where that window ends
+        )
         self._last_sent = 0.0
 
     def room(self, now: float) -> int:
@@ -167,7 +206,10 @@ class CongestionWindow:
         if not in_flight and self.size > INITIAL_WINDOW:
             time_outs = (now - self._last_sent) / (self._rtt + _LEAST_VARIATION)
             if time_outs >= 1:
-                self.size, self._last_sent = max(int(self.size * 0.5 ** int(time_outs)), INITIAL_WINDOW), now
+                self.size, self._last_sent = (
+                    max(int(self.size * 0.5 ** int(time_outs)), INITIAL_WINDOW),
+                    now,
+                )
         return self.size - (self._sent - self._acknowledged)
 
     def sent(self, size: int, now: float) -> None:

@@ -1,7 +1,8 @@
-"""Connections through the link: two sockets, the flows between them, TCP's handshake, and the end.
+"""Connections through the link: two sockets, the flows between them, TCP's handshake,
+and the end.
 
-The link does not read a socket while `READ_AHEAD` bytes wait for the window or the bandwidth. Nothing leaves while
-`UNREAD` bytes wait for a receiver that does not read.
+The link does not read a socket while `READ_AHEAD` bytes wait for the window or the
+bandwidth. Nothing leaves while `UNREAD` bytes wait for a receiver that does not read.
 """
 
 from __future__ import annotations
@@ -19,39 +20,53 @@ from clientlab.link.path import CongestionWindow, OneWay
 
 READ_AHEAD = 128 * 2**10
 UNREAD = 4 * 2**20  # the size of Linux's largest send buffer (tcp_wmem)
-# Clients work for tens of milliseconds between `connect` and their first byte. Pools keep a connection that was opened
-# ahead of its use for seconds. Between the two, a wrong guess costs one round trip in a second.
+# Clients work for tens of milliseconds between `connect` and their first byte. Pools
+# keep a connection that was opened ahead of its use for seconds. Between the two, a
+# wrong guess costs one round trip in a second.
 _OPENED_AHEAD = 1.0  # seconds of silence
 HostPort = tuple[str, int]
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
 
 
 class Flow:
-    """One direction of a connection. `source`, `target` and `arrived_end` are set while their sockets are open."""
+    """One direction of a connection.
+
+    `source`, `target` and `arrived_end` are set while their sockets are open.
+    """
 
     def __init__(self, way: OneWay) -> None:
         self.way = way
         self.source: asyncio.Transport | None = None
         self.target: asyncio.Transport | None = None
         self.arrived_end: Callable[[], None] | None = None  # called after the last byte
-        self.first_sent: asyncio.Future[float] | None = None  # the time of the source's first byte or end
+        self.first_sent: asyncio.Future[float] | None = (
+            None  # the time of the source's first byte or end
+        )
         self._window = CongestionWindow(way.rtt)
         self._waiting: deque[bytes | memoryview] = deque()
         self._size = 0  # bytes that wait
         self._open = False  # the handshake is done, and the connection was not reset
         self._stalled = False  # the receiver does not read
-        self._held = False  # an alarm is set for the next acknowledgement, or for the next turn
+        self._held = (
+            False  # an alarm is set for the next acknowledgement, or for the next turn
+        )
         self._paused = False  # the source is not read
         self._ended = False  # the source sends no more, but its end has not left yet
 
     def feed(self, data: bytes) -> None:
         way, size = self.way, len(data)
-        if self._open and not (self._stalled or self._waiting):  # most messages are small and skip the queue
+        if self._open and not (
+            self._stalled or self._waiting
+        ):  # most messages are small and skip the queue
             if way.instant:
                 self._arrive(0.0, data)
                 return
             now = way.clock()
-            if size <= way.piece and size <= self._window.room(now) and not way.is_full(now):
+            if (
+                size <= way.piece
+                and size <= self._window.room(now)
+                and not way.is_full(now)
+            ):
                 self._window.sent(size, way.send(size, now, self._arrive, data))
                 return
         self._waiting.append(data)
@@ -93,12 +108,17 @@ class Flow:
         self._send(now)
 
     def _send(self, at: float) -> None:
-        """Send what handshake, receiver, window and bandwidth permit. Read the source again if few bytes wait."""
+        """Send what handshake, receiver, window and bandwidth permit.
+
+        Read the source again if few bytes wait.
+        """
         while self._waiting and self._open and not (self._stalled or self._held):
             room = self._window.room(at)
             if room <= 0 or self.way.is_full(at):
                 self._held = True
-                due = self._window.in_flight[0][0] if room <= 0 else self.way.next_turn()
+                due = (
+                    self._window.in_flight[0][0] if room <= 0 else self.way.next_turn()
+                )
                 self.way.add_alarm(due, self._go_on)
             else:
                 piece, most = self._waiting.popleft(), min(self.way.piece, room)
@@ -106,7 +126,9 @@ class Flow:
                     self._waiting.appendleft(memoryview(piece)[most:])
                     piece = memoryview(piece)[:most]
                 self._size -= len(piece)
-                self._window.sent(len(piece), self.way.send(len(piece), at, self._arrive, piece))
+                self._window.sent(
+                    len(piece), self.way.send(len(piece), at, self._arrive, piece)
+                )
         if self._paused and self._size <= READ_AHEAD // 2 and self.source is not None:
             self._paused = False
             self.source.resume_reading()
@@ -128,20 +150,27 @@ class Flow:
 
 
 class Side(asyncio.Protocol):
-    """One of the two sockets of a connection. `reads`: the flow of received bytes; `writes`: of sent bytes."""
+    """One of the two sockets of a connection.
+
+    `reads`: the flow of received bytes; `writes`: of sent bytes.
+    """
 
     def __init__(self, reads: Flow, writes: Flow) -> None:
         self.reads, self._writes = reads, writes
         self.data_received = reads.feed  # type: ignore[method-assign] # saves a call per read
         self.pause_writing, self.resume_writing = writes.stall, writes.resume  # type: ignore[method-assign]
         self.other: Side | None = None
-        self.handshake: asyncio.Task[None] | None = None  # the loop itself holds no reference
+        self.handshake: asyncio.Task[None] | None = (
+            None  # the loop itself holds no reference
+        )
         self._transport: asyncio.Transport | None = None
         self._ends_left = 2  # directions that have not ended
         self._reset_at_once = self._closing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = self.reads.source = self._writes.target = cast("asyncio.Transport", transport)
+        self._transport = self.reads.source = self._writes.target = cast(
+            "asyncio.Transport", transport
+        )
         self._transport.set_write_buffer_limits(UNREAD, UNREAD // 2)
         self._writes.arrived_end = self._write_end
         if self._reset_at_once:
@@ -155,7 +184,9 @@ class Side(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the base class names it
         """Forget the socket. A reset crosses the link to the other socket."""
-        self._transport = self.reads.source = self._writes.target = self._writes.arrived_end = None
+        self._transport = self.reads.source = self._writes.target = (
+            self._writes.arrived_end
+        ) = None
         self._writes.drop()
         if not self._closing:
             self.reads.drop()
@@ -168,7 +199,9 @@ class Side(asyncio.Protocol):
         self._reset_at_once = True  # in case it is still being connected
         if self._transport is not None:
             self._closing = True
-            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            self._transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
+            )
             self._transport.abort()
 
     def _write_end(self) -> None:
@@ -181,7 +214,9 @@ class Side(asyncio.Protocol):
 
 
 def accept(up: OneWay, down: OneWay, target: HostPort) -> Side:
-    """Return the protocol for a client's new connection, and begin the handshake with the target."""
+    """Return the protocol for a client's new connection, and begin the handshake with
+    the target.
+    """
     flows = Flow(up), Flow(down)
     client, upstream = Side(*flows), Side(*reversed(flows))
     client.other, upstream.other = upstream, client
@@ -199,10 +234,12 @@ async def _shake_hands(
     accepted: float,
     first_sent: asyncio.Future[float],
 ) -> None:
-    """Connect to the target when the SYN arrives, and let bytes leave when they would over a network.
+    """Connect to the target when the SYN arrives, and let bytes leave when they would
+    over a network.
 
-    There, `connect` takes a round trip, and the client works on its first bytes after it. Here, `connect` returns at
-    once, so the first bytes wait for the SYN-ACK, and then for as long as the client's work took.
+    There, `connect` takes a round trip, and the client works on its first bytes after
+    it. Here, `connect` returns at once, so the first bytes wait for the SYN-ACK, and
+    then for as long as the client's work took.
     """
     up, down = client.reads.way, upstream.reads.way
     syn = await _cross(up, accepted)

@@ -1,6 +1,7 @@
 """The report as one HTML file without scripts, fonts, images or requests to a network.
 
-The page holds each chart in two widths and shows the one that fits the screen, so letters keep their size on a phone.
+The page holds each chart in two widths and shows the one that fits the screen, so
+letters keep their size on a phone.
 """
 
 from __future__ import annotations
@@ -21,11 +22,16 @@ from clientlab.results.document import Run
 
 def render_comparison(baseline: Run, sections: Sequence[Section]) -> str:
     """Return the sections of a comparison, in the frame of a run's page."""
-    return TEMPLATES.get_template("comparison.html.j2").render(run=baseline, sections=sections)
+    return TEMPLATES.get_template("comparison.html.j2").render(
+        run=baseline, sections=sections
+    )
 
 
 def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
-    """Return the whole report as one HTML document. `judged`: the limits of its user, with their outcomes."""
+    """Return the whole report as one HTML document.
+
+    `judged`: the limits of its user, with their outcomes.
+    """
     sections = page_sections(Report(run, judged))
     return TEMPLATES.get_template("report.html.j2").render(run=run, sections=sections)
 
@@ -43,5 +49,10 @@ TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.globals |= {"palette": charts, "signs": SIGNS, "ratio": units.ratio, "digits": units.digits}
+TEMPLATES.globals |= {
+    "palette": charts,
+    "signs": SIGNS,
+    "ratio": units.ratio,
+    "digits": units.digits,
+}
 TEMPLATES.filters |= {"svg": _svg, "kind": lambda part: type(part).__name__}

@@ -1,4 +1,6 @@
-"""The progress of a run on standard error: one updating line on a terminal, plain lines otherwise."""
+"""The progress of a run on standard error: one updating line on a terminal, plain lines
+otherwise.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,33 @@ _LONG = 10.0  # a run that takes at least this many seconds says so at its start
 class ProgressLines:
     """Shows the progress of a run.
 
-    On a terminal, one line is kept up to date: a bar over all trials, the time that is left, and what the current trial
-    does; only trials that did not end well leave a line. Elsewhere, it prints a line after each trial, and the time
-    that is left after the first round.
+    On a terminal, one line is kept up to date: a bar over all trials, the time that is
+    left, and what the current trial does; only trials that did not end well leave a
+    line. Elsewhere, it prints a line after each trial, and the time that is left after
+    the first round.
     """
 
     def __init__(
-        self, console: Console, answer_seconds: float = 0.0, clock: Callable[[], float] = time.monotonic
+        self,
+        console: Console,
+        answer_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         whole_line = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._console = console
         self._answer_seconds = answer_seconds  # of a server of the user
         self._clock = clock
         self._bar = Progress(
-            BarColumn(24), TextColumn("{task.completed:.0f}/{task.total:.0f}"), TimeElapsedColumn(),
+            BarColumn(24),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeElapsedColumn(),
             TextColumn("{task.description}", markup=False, table_column=whole_line),
-            console=console, transient=True, expand=True, refresh_per_second=4, disable=not console.is_terminal,
-        )  # fmt: skip
+            console=console,
+            transient=True,
+            expand=True,
+            refresh_per_second=4,
+            disable=not console.is_terminal,
+        )
         self._task = self._bar.add_task("", total=1)
         self._plan: Plan | None = None
         self._planned = self._ended = self._done = 0
@@ -58,7 +70,9 @@ class ProgressLines:
         self._bar.stop()
 
     def run_started(self, run: Run, folder: Path) -> None:
-        """Print the question with the run's folder and its estimated time, and what each trial sends."""
+        """Print the question with the run's folder and its estimated time, and what
+        each trial sends.
+        """
         self._plan = plan = run.experiment
         seconds = estimate_seconds_left(run, self._answer_seconds)
         most = "at most" if plan.budget or plan.precision else "about"
@@ -69,7 +83,9 @@ class ProgressLines:
         trial, self._planned = trials[0], planned
         self._began = self._clock() if self._began is None else self._began
         arms = trial.arm if len(trials) == 1 else f"{len(trials)} arms in turn"
-        self._what = " · ".join((arms, *trial.way, f"round {trial.round}{_searched_rate(trial)}"))
+        self._what = " · ".join(
+            (arms, *trial.way, f"round {trial.round}{_searched_rate(trial)}")
+        )
         self._describe("")
 
     def progressed(self, finished: int | None) -> None:
@@ -81,7 +97,10 @@ class ProgressLines:
         self._bar.advance(self._task)
         if self._bar.disable or trial.status != "done":
             self._print(self._outcome(trial))
-        is_first_round = self._plan is not None and self._ended == len(self._plan.arms) < self._planned
+        is_first_round = (
+            self._plan is not None
+            and self._ended == len(self._plan.arms) < self._planned
+        )
         if self._bar.disable and is_first_round and (left := self._time_left()):
             self._print(f"after {self._ended} of {self._planned} trials: {left}")
 
@@ -99,7 +118,9 @@ class ProgressLines:
         self._bar.update(self._task, total=self._planned, description=" · ".join(parts))
 
     def _time_left(self) -> str:
-        """Return how long the rest takes: at the pace so far after the first round, or at most if there is a limit."""
+        """Return how long the rest takes: at the pace so far after the first round, or
+        at most if there is a limit.
+        """
         plan, now = self._plan, self._clock()
         if plan is None or self._began is None:
             return ""
@@ -112,10 +133,17 @@ class ProgressLines:
         return f"about {units.minutes(max(0.0, self._last + rest - now))} left"
 
     def _outcome(self, trial: Trial) -> str:
-        """Return a line about a trial. How many trials a search takes is not known in advance."""
+        """Return a line about a trial.
+
+        How many trials a search takes is not known in advance.
+        """
         planned, figures = trial.planned, trial.figures
         search = None if self._plan is None else self._plan.find_max
-        if search is not None and planned.search_rate is not None and trial.status != "lost":
+        if (
+            search is not None
+            and planned.search_rate is not None
+            and trial.status != "lost"
+        ):
             why = why_not_held(trial, search)
             outcome = "held" if why is None else f"not held, {why}"
         elif trial.status != "done":
@@ -123,10 +151,18 @@ class ProgressLines:
         elif trial.highest_rate is not None:
             outcome = f"highest rate {units.rate(trial.highest_rate.middle)} requests/s"
         else:
-            outcome = f"{units.time(figures.wall_seconds)}, {units.rate(figures.requests_per_second)} requests/s"
+            outcome = (
+                f"{units.time(figures.wall_seconds)},"
+                f" {units.rate(figures.requests_per_second)} requests/s"
+            )
             outcome += f", {figures.failed:,} errors" if figures.failed else ""
-        place = f"{planned.order + 1}/{'' if search is None else 'about '}{self._planned}"
-        where = f"round {planned.round} {' '.join(planned.way)} {planned.arm}{_searched_rate(planned)}"
+        place = (
+            f"{planned.order + 1}/{'' if search is None else 'about '}{self._planned}"
+        )
+        where = (
+            f"round {planned.round} {' '.join(planned.way)}"
+            f" {planned.arm}{_searched_rate(planned)}"
+        )
         return f"[{place}] {where}: {outcome}"
 
     def _print(self, *lines: str) -> None:

@@ -1,7 +1,8 @@
 """What a report consists of, whatever its format: sections of typed parts.
 
-`contents` lists the sections. Each format renders every type of part in its own way and knows no section. The `items`
-of a part are its content; parts without items are left out.
+`contents` lists the sections. Each format renders every type of part in its own way and
+knows no section. The `items` of a part are its content; parts without items are left
+out.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from clientlab.statistics.simultaneous import TurningPoint, Value
 class DataTable:
     """Cells as text below their headings.
 
-    `keys`: how many columns name a row; a format that divides a wide table repeats them. `texts`: further columns of
-    words, the others hold numbers. `best`: rows that stand out. `brief`: columns of the short form, the most important
-    first, without those that name a row; None for all.
+    `keys`: how many columns name a row; a format that divides a wide table repeats
+    them. `texts`: further columns of words, the others hold numbers. `best`: rows that
+    stand out. `brief`: columns of the short form, the most important first, without
+    those that name a row; None for all.
     """
 
     headings: Sequence[str]
@@ -36,8 +38,14 @@ class DataTable:
     brief: Sequence[int] | None = None
 
     def of_columns(self, chosen: Collection[int]) -> DataTable:
-        """Return the columns that name a row and the chosen ones, in the order of the table."""
-        columns = [place for place in range(len(self.headings)) if place < self.keys or place in chosen]
+        """Return the columns that name a row and the chosen ones, in the order of the
+        table.
+        """
+        columns = [
+            place
+            for place in range(len(self.headings))
+            if place < self.keys or place in chosen
+        ]
         return replace(
             self,
             headings=[self.headings[place] for place in columns],
@@ -53,9 +61,12 @@ class DataTable:
 
 @dataclass(frozen=True)
 class ChartRow:
-    """A row of a chart with its marks, in the units of the axis. `text` stands at the right end.
+    """A row of a chart with its marks, in the units of the axis.
 
-    `heights`: a distribution between the `edges` of the chart, as shares of the highest. `first`: printed in bold.
+    `text` stands at the right end.
+
+    `heights`: a distribution between the `edges` of the chart, as shares of the
+    highest. `first`: printed in bold.
     """
 
     name: str
@@ -73,12 +84,17 @@ class ChartRow:
         """The heights as at most 32 blocks of eight sizes, with a dot for nothing."""
         parts = np.array_split(self.heights, min(32, len(self.heights)))
         heights = [part.mean() for part in parts]
-        return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * height))] if height else "·" for height in heights)
+        return "".join(
+            "▁▂▃▄▅▆▇█"[min(7, int(8 * height))] if height else "·" for height in heights
+        )
 
 
 @dataclass(frozen=True)
 class RowChart:
-    """Rows over one axis from `low` to `high`, which the first note names. `ratios`: 1 and its equals are marked."""
+    """Rows over one axis from `low` to `high`, which the first note names.
+
+    `ratios`: 1 and its equals are marked.
+    """
 
     title: str
     rows: Sequence[ChartRow]
@@ -93,12 +109,17 @@ class RowChart:
     @property
     def summary(self) -> str:
         """A description for readers who can't see the chart."""
-        return f"{self.notes[0]}: {'; '.join(f'{row.name} {row.text}' for row in self.rows)}"
+        return (
+            f"{self.notes[0]}:"
+            f" {'; '.join(f'{row.name} {row.text}' for row in self.rows)}"
+        )
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """An arm at its `value` on the axis, which is at `place`, with its seconds by round."""
+    """An arm at its `value` on the axis, which is at `place`, with its seconds by
+    round.
+    """
 
     value: Value
     place: float
@@ -111,7 +132,8 @@ class SweepPoint:
 class Curve:
     """Arms that differ along one axis only, in its order.
 
-    `turn`: None if a knee along the axis means nothing. `knee`: None unless the rounds leave only one point for it.
+    `turn`: None if a knee along the axis means nothing. `knee`: None unless the rounds
+    leave only one point for it.
     """
 
     label: str
@@ -123,7 +145,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A chart of curves along one axis. `seconds`: what is drawn. `ticks`: places on the axis with their texts."""
+    """A chart of curves along one axis.
+
+    `seconds`: what is drawn. `ticks`: places on the axis with their texts.
+    """
 
     title: str
     axis: str
@@ -135,10 +160,13 @@ class Sweep:
 
     @property
     def summary(self) -> str:
-        lines = (
-            f"{curve.label}; {', '.join(f'{units.time(one.typical.value)} at {one.value}' for one in curve.points)}"
-            for curve in self.curves
-        )
+        lines = []
+        for curve in self.curves:
+            points = (
+                f"{units.time(point.typical.value)} at {point.value}"
+                for point in curve.points
+            )
+            lines.append(f"{curve.label}; {', '.join(points)}")
         return f"{self.seconds} by {self.axis}. {'. '.join(lines)}."
 
 
@@ -151,7 +179,10 @@ class Alerts:
 
 @dataclass(frozen=True)
 class Lines:
-    """Statements, or notes on the figures. `alert`: they make the numbers doubtful. `brief`: short forms have them."""
+    """Statements, or notes on the figures.
+
+    `alert`: they make the numbers doubtful. `brief`: short forms have them.
+    """
 
     items: Sequence[str]
     title: str = ""
@@ -182,7 +213,9 @@ class Command:
 
 @dataclass(frozen=True)
 class Charts:
-    """Charts, made when a format draws them. `notes`: how to read them. `small`: side by side if there is room.
+    """Charts, made when a format draws them.
+
+    `notes`: how to read them. `small`: side by side if there is room.
 
     `sparklines`: text formats show the areas of row charts as lines of blocks.
     """
@@ -199,7 +232,10 @@ class Charts:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with their values, each list with a title. `brief`: what text formats show instead."""
+    """Names with their values, each list with a title.
+
+    `brief`: what text formats show instead.
+    """
 
     items: Sequence[tuple[str, Sequence[tuple[str, str]]]]
     brief: Sequence[str] = ()
@@ -210,9 +246,12 @@ Part = Alerts | Lines | Tables | Verdicts | Command | Charts | Facts
 
 @dataclass(frozen=True)
 class Section:
-    """A section and its parts in their order. `id`: names the page's element. `label`: for the page's list of sections.
+    """A section and its parts in their order.
 
-    `sentences`: the answers, which come first. `brief`: short forms have the section, too. `folded`: a page folds it.
+    `id`: names the page's element. `label`: for the page's list of sections.
+
+    `sentences`: the answers, which come first. `brief`: short forms have the section,
+    too. `folded`: a page folds it.
     """
 
     id: str

@@ -1,1 +1,3 @@
-"""The run document and its files: what was measured, its figures, and where it is kept."""
+"""The run document and its files: what was measured, its figures, and where
+it is kept.
+"""

@@ -1,4 +1,5 @@
-"""The run document: what one execution of an experiment planned and measured, and what was judged from it.
+"""The run document: what one execution of an experiment planned and measured, and what
+was judged from it.
 
 `report`, `compare` and `claims` read nothing else.
 """
@@ -18,7 +19,10 @@ from clientlab.trial.result import Placement, Time, Trial
 from clientlab.validation import DocumentPart
 
 FORMAT: Literal[1] = 1
-"""The format of run files. Raise it with a change that older files do not fit, and convert those in `read_run`."""
+"""The format of run files.
+
+Raise it with a change that older files do not fit, and convert those in `read_run`.
+"""
 
 RoundsEnded = Literal["planned", "precision", "time-budget", "decided", "budget"]
 
@@ -34,13 +38,19 @@ class ClaimResult(DocumentPart):
     control: bool
     published: str | None
     verdict: Literal["supported", "contradicted", "inconclusive"]
-    # of b to a, in the figure or in its spread; optimum: of the better end to the least; narrower: of two ratios
+    # of b to a, in the figure or in its spread; optimum: of the better end to the
+    # least; narrower: of two ratios
     ratio: NotNegative | None = None
     interval: tuple[NotNegative, NotNegative] | None = None  # 95 %, from rounds
     band: tuple[Positive, Positive] | None = None
     best: AxisValue | None = None  # the value of the axis with the least figure
-    knee: AxisValue | None = None  # the first value within 5 % of the least figure; None if it may be any value
-    knee_between: tuple[AxisValue, AxisValue] | None = None  # the first and the last value that may be the knee (95 %)
+    knee: AxisValue | None = (
+        # The first value within 5 % of the least figure; None if it may be any value.
+        None
+    )
+    knee_between: tuple[AxisValue, AxisValue] | None = (
+        None  # the first and the last value that may be the knee (95 %)
+    )
     rounds: Count
     measured: str  # what was found, in a sentence
     settles: str | None = None  # what would settle an inconclusive claim
@@ -70,7 +80,9 @@ class Surroundings(DocumentPart):
     cpu_usable: NotNegative  # by affinity and by the quotas of the control groups
     memory_bytes: Count
     memory_limit_bytes: Count | None
-    open_files_limit: int  # the hard limit, to which each process raises its own; -1: no limit
+    open_files_limit: (
+        int  # the hard limit, to which each process raises its own; -1: no limit
+    )
     load_average: NotNegative  # in the minute before the run
     python: str
     libraries: Texts
@@ -83,8 +95,12 @@ class Surroundings(DocumentPart):
     cpu_governor: str | None = None  # of the cores' frequency
     smt: bool | None = None  # whether two threads share a core
     virtualization: str | None = None  # virtual machine, container, or none
-    lab_commit: str | None = None  # of the lab's clone, and whether its code was changed
-    environments: dict[str, Environment] | None = None  # by name; None: all trials ran in the lab's own Python
+    lab_commit: str | None = (
+        None  # of the lab's clone, and whether its code was changed
+    )
+    environments: dict[str, Environment] | None = (
+        None  # by name; None: all trials ran in the lab's own Python
+    )
     placement: Placement | None = None  # None: nothing was pinned to CPUs
 
 
@@ -116,14 +132,20 @@ class Run(DocumentPart):
     # interrupted: a run that its file calls running, but whose process is gone
     status: Literal["running", "interrupted", "done", "incomplete"]
     experiment: Plan
-    target: Target | None = None  # what is measured; None: unknown, so the run cannot be resumed
+    target: Target | None = (
+        None  # what is measured; None: unknown, so the run cannot be resumed
+    )
     surroundings: Surroundings
     rounds_ended: RoundsEnded | None = None  # why there were no further rounds
-    decided: dict[str, Count] = {}  # arms with the round after which all their comparisons were decided
+    decided: dict[
+        str, Count
+    ] = {}  # arms with the round after which all their comparisons were decided
     resumed: list[Resumption] = []
     cautions: list[Caution] = []
     claims: list[ClaimResult] = []
-    probes: list[Trial] = []  # trials of searches for the highest rate, each at a rate that followed from those before
+    # Trials of searches for the highest rate, each at a rate that followed from those
+    # before.
+    probes: list[Trial] = []
     trials: list[Trial] = []
 
     @model_validator(mode="after")
@@ -131,24 +153,38 @@ class Run(DocumentPart):
         arms = {(arm.name, arm.workload) for arm in self.experiment.arms}
         for name, workload in arms:
             if workload not in self.experiment.workloads:
-                raise ValueError(f"arm {name!r} names workload {workload!r}, which the experiment does not have")
+                raise ValueError(
+                    f"arm {name!r} names workload {workload!r}, which the experiment"
+                    " does not have"
+                )
         for planned in (trial.planned for trial in self.every_trial):
             if (planned.arm, planned.workload) not in arms:
-                raise ValueError(f"trial {planned.order} names arm {planned.arm!r}, which the experiment does not have")
+                raise ValueError(
+                    f"trial {planned.order} names arm {planned.arm!r}, which the"
+                    " experiment does not have"
+                )
         return self
 
     @property
     def every_trial(self) -> list[Trial]:
-        """The probes and then the trials, which is not the order in which they were measured."""
+        """The probes and then the trials, which is not the order in which they were
+        measured.
+        """
         return [*self.probes, *self.trials]
 
     @cached_property
     def _index(self) -> list[tuple[list[Trial], dict[str, list[Trial]]]]:
-        """The list of trials, and the same trials by arm; or nothing. A copy with other trials shares this list."""
+        """The list of trials, and the same trials by arm; or nothing.
+
+        A copy with other trials shares this list.
+        """
         return []
 
     def trials_of(self, arm: str) -> list[Trial]:
-        """Return the trials of an arm, in their order. The index makes this fast for runs with many arms."""
+        """Return the trials of an arm, in their order.
+
+        The index makes this fast for runs with many arms.
+        """
         if not self._index or self._index[0][0] is not self.trials:
             by_arm: dict[str, list[Trial]] = {}
             for trial in self.trials:
@@ -162,15 +198,21 @@ class Run(DocumentPart):
 
     @property
     def rounds(self) -> int:
-        """The least number of rounds of an arm: as planned, or fewer if the budget was over before."""
+        """The least number of rounds of an arm: as planned, or fewer if the budget was
+        over before.
+        """
         planned = self.experiment.rounds
         if self.rounds_ended != "budget":
             return planned
-        return min(planned, max((trial.planned.round for trial in self.trials), default=0))
+        return min(
+            planned, max((trial.planned.round for trial in self.trials), default=0)
+        )
 
     @property
     def measured(self) -> int:
-        """The number of trials and probes so far, which is the place of the next one in the run."""
+        """The number of trials and probes so far, which is the place of the next one in
+        the run.
+        """
         return len(self.probes) + len(self.trials)
 
     def with_trial(self, trial: Trial) -> Self:
@@ -180,9 +222,18 @@ class Run(DocumentPart):
 
 
 def failed_for_good(run: Run, arm: str | None = None) -> list[Trial]:
-    """Return the failed and lost trials of one arm or all, unless their arm succeeded later in the same round."""
+    """Return the failed and lost trials of one arm or all, unless their arm succeeded
+    later in the same round.
+    """
     trials = run.trials if arm is None else run.trials_of(arm)
-    done = {(trial.planned.arm, trial.planned.round) for trial in trials if trial.status == "done"}
+    done = {
+        (trial.planned.arm, trial.planned.round)
+        for trial in trials
+        if trial.status == "done"
+    }
     return [
-        trial for trial in trials if trial.status != "done" and (trial.planned.arm, trial.planned.round) not in done
+        trial
+        for trial in trials
+        if trial.status != "done"
+        and (trial.planned.arm, trial.planned.round) not in done
     ]

@@ -1,9 +1,12 @@
-"""The results folder: one folder per run, with its run file and, while the run goes on, its journal.
+"""The results folder: one folder per run, with its run file and, while the run goes on,
+its journal.
 
-The run file is written when a run begins and when it ends, each time as a new file that replaces the old one. In
-between, each finished trial is appended to the journal as one line, because writing the whole file would take longer
-with each trial. However the process ends, both files can be read, and together they hold every trial that was saved. A
-process that is killed while it appends leaves an incomplete last line. Readers skip it: its trial was not saved.
+The run file is written when a run begins and when it ends, each time as a new file that
+replaces the old one. In between, each finished trial is appended to the journal as one
+line, because writing the whole file would take longer with each trial. However the
+process ends, both files can be read, and together they hold every trial that was saved.
+A process that is killed while it appends leaves an incomplete last line. Readers skip
+it: its trial was not saved.
 """
 
 from __future__ import annotations
@@ -30,12 +33,15 @@ from clientlab.validation import first_problem, shorten
 
 RUN_FILE, JOURNAL_FILE, HOLD_FILE = "run.json", "trials.jsonl", ".held"
 
-LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)  # last, or last~2: the run that began two runs before the last one
+LAST = re.compile(
+    r"last(?:~(\d{1,9}))?", re.ASCII
+)  # last, or last~2: the run that began two runs before the last one
 OWN_NAME = re.compile(r"\d{8}-\d{6}")
 _CHOSEN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _CREATED = re.compile(r'"created": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?)')
 _LOOK_SECONDS = 0.2  # `is_held` holds the lock for a moment
-_GZIP = b"\x1f\x8b"  # the first bytes of a gzip file (RFC 1952), with which no JSON text begins
+# The first bytes of a gzip file (RFC 1952), with which no JSON text begins.
+_GZIP = b"\x1f\x8b"
 
 
 class Store:
@@ -50,16 +56,33 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise FieldError([], f"results folder {folder}: {error.strerror}; name another with `out`") from error
+            raise FieldError(
+                [],
+                f"results folder {folder}: {error.strerror}; name another with `out`",
+            ) from error
         return folder
 
     def new_name(self, name: str) -> str:
-        """Return the name that a user chose for a new run. Raise FieldError if it is invalid or taken."""
-        if not _CHOSEN_NAME.fullmatch(name) or LAST.fullmatch(name) or OWN_NAME.match(name):
-            message = "write up to 64 letters, digits, '_', '.' and '-'; neither last nor a date"
+        """Return the name that a user chose for a new run.
+
+        Raise FieldError if it is invalid or taken.
+        """
+        if (
+            not _CHOSEN_NAME.fullmatch(name)
+            or LAST.fullmatch(name)
+            or OWN_NAME.match(name)
+        ):
+            message = (
+                "write up to 64 letters, digits, '_', '.' and '-'; neither last nor a"
+                " date"
+            )
             raise FieldError(["name"], message, value=repr(name))
         if (self.folder / name / RUN_FILE).exists():
-            raise FieldError(["name"], f"{self.folder} has a run of this name; choose another", value=name)
+            raise FieldError(
+                ["name"],
+                f"{self.folder} has a run of this name; choose another",
+                value=name,
+            )
         return name
 
     def save(self, run: Run) -> None:
@@ -76,10 +99,15 @@ class Store:
             path.unlink(missing_ok=True)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise _not_saved(path, error, f"{folder} holds the trials that were saved") from error
+            raise _not_saved(
+                path, error, f"{folder} holds the trials that were saved"
+            ) from error
 
     def append(self, name: str, trial: Trial) -> None:
-        """Append a trial to the journal of the run of that name. Raise IncompleteRun."""
+        """Append a trial to the journal of the run of that name.
+
+        Raise IncompleteRun.
+        """
         path = self.folder / name / JOURNAL_FILE
         try:
             _write(path, "ab", trial.model_dump_json().encode() + b"\n")
@@ -87,7 +115,8 @@ class Store:
             raise _not_saved(path, error, "it holds all but the last trial") from error
 
     def version(self, name: str) -> tuple[int, int, bool]:
-        """Return a value that changes when the run is saved and when its process begins or ends.
+        """Return a value that changes when the run is saved and when its process begins
+        or ends.
 
         Raise FileNotFoundError for an unknown run.
         """
@@ -98,7 +127,10 @@ class Store:
 
     @contextlib.contextmanager
     def hold(self, name: str) -> Iterator[None]:
-        """Keep other processes from measuring the run of that name. Raise LabError if one does."""
+        """Keep other processes from measuring the run of that name.
+
+        Raise LabError if one does.
+        """
         until = time.monotonic() + _LOOK_SECONDS
         with (self.folder / name / HOLD_FILE).open("a") as file:
             while True:
@@ -107,23 +139,34 @@ class Store:
                     break
                 except BlockingIOError as error:
                     if time.monotonic() > until:
-                        raise LabError(f"run {name} is being measured by another process; wait for its end") from error
+                        raise LabError(
+                            f"run {name} is being measured by another process; wait for"
+                            " its end"
+                        ) from error
                 time.sleep(_LOOK_SECONDS / 20)
             yield
 
     def find(self, name: str) -> Path:
-        """Return the run file of a path, a run's name, the beginning of one, ``last`` or ``last~1``. Raise LabError."""
+        """Return the run file of a path, a run's name, the beginning of one, ``last``
+        or ``last~1``.
+
+        Raise LabError.
+        """
         for given in (Path(name), Path(name) / RUN_FILE):
             if given.is_file():
                 return given
         runs, before = self.names(), LAST.fullmatch(name)
-        fitting = [name] if name in runs else [run for run in runs if run.startswith(name)]
+        fitting = (
+            [name] if name in runs else [run for run in runs if run.startswith(name)]
+        )
         if before and runs:
             fitting = runs[::-1][int(before[1] or 0) :][:1]
         if len(fitting) == 1:
             return self.folder / fitting[0] / RUN_FILE
         if fitting:
-            raise LabError(f"run {name!r} fits {', '.join(fitting)}; write more of its name")
+            raise LabError(
+                f"run {name!r} fits {', '.join(fitting)}; write more of its name"
+            )
         known = f"there are {', '.join(runs[-3:])}" if runs else "there is none yet"
         raise LabError(f"run {name!r} is not in {self.folder}; {known}")
 
@@ -133,26 +176,43 @@ class Store:
         return sorted(names, key=lambda name: (self._begun(name), name))
 
     def _begun(self, name: str) -> str:
-        """Return when a run began, from the name that the lab gave it, or else from the head of its file."""
+        """Return when a run began, from the name that the lab gave it, or else from the
+        head of its file.
+        """
         if OWN_NAME.match(name):
             return name
-        with contextlib.suppress(FileNotFoundError), (self.folder / name / RUN_FILE).open(errors="replace") as file:
+        with (
+            contextlib.suppress(FileNotFoundError),
+            (self.folder / name / RUN_FILE).open(errors="replace") as file,
+        ):
             if created := _CREATED.search(file.read(1000)):
                 return re.sub(r"[-:.]", "", created[1]).replace("T", "-", 1)
         return name
 
     def inside(self, name: str) -> str:
-        """Return the full name of a run in this folder. Raise LabError for a run in another folder."""
+        """Return the full name of a run in this folder.
+
+        Raise LabError for a run in another folder.
+        """
         run_folder = self.find(name).parent
         if run_folder.resolve().parent != self.folder.resolve():
-            raise FieldError([], f"{name!r}: {run_folder} is not a run of {self.folder}; name its folder with `out`")
+            raise FieldError(
+                [],
+                f"{name!r}: {run_folder} is not a run of {self.folder}; name its folder"
+                " with `out`",
+            )
         return run_folder.resolve().name
 
     def remove(self, name: str) -> None:
-        """Remove the folder of a run. Raise LabError, for example while the run is being measured."""
+        """Remove the folder of a run.
+
+        Raise LabError, for example while the run is being measured.
+        """
         run_folder = self.folder / self.inside(name)
         if is_held(run_folder):
-            raise LabError(f"run {run_folder.name} is being measured; stop it, or wait for its end")
+            raise LabError(
+                f"run {run_folder.name} is being measured; stop it, or wait for its end"
+            )
         try:
             shutil.rmtree(run_folder)
         except OSError as error:
@@ -189,29 +249,48 @@ def is_held(folder: Path) -> bool:
 
 
 def read_run(path: Path) -> Run:
-    """Read a run file and the journal beside it. Raise LabError if they do not hold a run of the present format."""
+    """Read a run file and the journal beside it.
+
+    Raise LabError if they do not hold a run of the present format.
+    """
     try:
-        # The journal comes first: at the end of a run, its trials are in the run file before the journal is removed.
+        # The journal comes first: at the end of a run, its trials are in the run file
+        # before the journal is removed.
         journal = path.with_name(JOURNAL_FILE)
-        saved = journal.read_bytes() if path.name == RUN_FILE and journal.exists() else b""
+        saved = (
+            journal.read_bytes() if path.name == RUN_FILE and journal.exists() else b""
+        )
         content = path.read_bytes()
         content = gzip.decompress(content) if content.startswith(_GZIP) else content
-    except (OSError, EOFError, zlib.error) as error:  # gzip raises an OSError without strerror
-        raise LabError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+    ) as error:  # gzip raises an OSError without strerror
+        raise LabError(
+            f"{path}: {getattr(error, 'strerror', None) or error}"
+        ) from error
     try:
         document = from_json(content)
     except ValueError as error:
-        raise LabError(f"{path}: not a whole JSON document ({error}); it was cut short or is no run file") from error
+        raise LabError(
+            f"{path}: not a whole JSON document ({error}); it was cut short or is no"
+            " run file"
+        ) from error
     found = document.get("format") if isinstance(document, dict) else None
     if found is None:
         raise LabError(f"{path}: no run file: it has no key `format`")
     if type(found) is not int or found != FORMAT:
-        problem = f"format {shorten(repr(found))}, and this clientlab reads format {FORMAT}"
+        problem = (
+            f"format {shorten(repr(found))}, and this clientlab reads format {FORMAT}"
+        )
         raise LabError(f"{path}: {problem}; read it with the version that wrote it")
     try:
         run = Run.model_validate(document)
     except ValidationError as error:
-        raise LabError(f"{path}: {first_problem(error)}; the file was changed or damaged") from error
+        raise LabError(
+            f"{path}: {first_problem(error)}; the file was changed or damaged"
+        ) from error
     known = {trial.planned.order for trial in run.every_trial}
     arms = {(arm.name, arm.workload) for arm in run.experiment.arms}
     *lines, _incomplete = saved.split(b"\n")
@@ -220,10 +299,17 @@ def read_run(path: Path) -> Run:
             trial = Trial.model_validate_json(line)
         except ValidationError as error:
             problem = f"line {number}: {first_problem(error)}"
-            raise LabError(f"{journal}: {problem}; the file was changed or damaged") from error
+            raise LabError(
+                f"{journal}: {problem}; the file was changed or damaged"
+            ) from error
         if (trial.planned.arm, trial.planned.workload) not in arms:
-            message = f"names arm {shorten(repr(trial.planned.arm))}, which the experiment does not have"
-            raise LabError(f"{journal}: line {number}: {message}; the file was changed or damaged")
+            message = (
+                f"names arm {shorten(repr(trial.planned.arm))}, which the experiment"
+                " does not have"
+            )
+            raise LabError(
+                f"{journal}: line {number}: {message}; the file was changed or damaged"
+            )
         if trial.planned.order not in known:
             run = run.with_trial(trial)
     return run

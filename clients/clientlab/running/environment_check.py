@@ -1,7 +1,10 @@
-"""Reports what an environment holds, and which strategies it can run. The environment's own Python runs this module.
+"""Reports what an environment holds, and which strategies it can run.
 
-Standard input has a pickled list of pairs, strategy and workload. Standard output gets one JSON object. Like a trial's
-process, it imports only the standard library, the strategies' libraries, and modules of the lab that need no more.
+The environment's own Python runs this module.
+
+Standard input has a pickled list of pairs, strategy and workload. Standard output gets
+one JSON object. Like a trial's process, it imports only the standard library, the
+strategies' libraries, and modules of the lab that need no more.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ from clientlab.workload.workload import Workload
 
 
 def main() -> None:
-    """Write the report. What libraries print while they are imported goes to standard error."""
+    """Write the report.
+
+    What libraries print while they are imported goes to standard error.
+    """
     report = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     pairs = pickle.load(sys.stdin.buffer)  # noqa: S301 - the parent process wrote it
@@ -32,8 +38,12 @@ def main() -> None:
     refusals = [_find_refusal(name, workload) for name, workload in pairs]
     packages: dict[str, str] = {}
     for one in importlib.metadata.distributions():
-        if name := one.metadata["Name"]:  # the rest of a package that was removed has none
-            packages.setdefault(name.lower(), f"{one.version}{_origin(one)}")  # the first on the path is imported
+        if name := one.metadata[
+            "Name"
+        ]:  # the rest of a package that was removed has none
+            packages.setdefault(
+                name.lower(), f"{one.version}{_origin(one)}"
+            )  # the first on the path is imported
     found = {
         "refusals": refusals,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -50,7 +60,9 @@ def _find_refusal(name: str, workload: Workload) -> str | None:
     """Return why the environment cannot run this strategy, or None if it can."""
     try:
         strategy = strategies.find(name)
-        if lacking := ", ".join(distribution for distribution, _ in list_missing(strategy)):
+        if lacking := ", ".join(
+            distribution for distribution, _ in list_missing(strategy)
+        ):
             return f"strategy {name!r} needs {lacking}; install it there"
         strategies.check_settings(strategy)
         strategies.check_capabilities(strategy, workload)
@@ -60,7 +72,9 @@ def _find_refusal(name: str, workload: Workload) -> str | None:
 
 
 def _origin(distribution: importlib.metadata.Distribution) -> str:
-    """Return where a distribution comes from, or "" for an index: a branch often has the last release's version."""
+    """Return where a distribution comes from, or "" for an index: a branch often has
+    the last release's version.
+    """
     # https://packaging.python.org/en/latest/specifications/direct-url/
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")
     place = origin.get("vcs_info", {}).get("commit_id") or origin.get("url")

@@ -1,4 +1,6 @@
-"""The environments of a plan: built by uv or found, each inspected and checked before anything is measured."""
+"""The environments of a plan: built by uv or found, each inspected and checked before
+anything is measured.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,12 @@ class Environments:
 
 @contextlib.contextmanager
 def open_environments(plan: Plan) -> Iterator[Environments]:
-    """Yield the environments of a plan, each of which can run its arms. Raise LabError that names the environment.
+    """Yield the environments of a plan, each of which can run its arms.
 
-    While they are open, a temporary folder gives their Pythons the lab's package without the lab's libraries.
+    Raise LabError that names the environment.
+
+    While they are open, a temporary folder gives their Pythons the lab's package
+    without the lab's libraries.
     """
     found = Environments({}, {})
     with contextlib.ExitStack() as stack:
@@ -57,26 +62,47 @@ def open_environments(plan: Plan) -> Iterator[Environments]:
         for name, spec in plan.environments.items():
             try:
                 folder = Path(spec.folder) if spec.folder else _build(spec, stack)
-                python = found.interpreters[name] = Interpreter(_find_program(folder), own)
-                is_at_home = folder.is_relative_to(Path.home())  # the run file must not name the user
-                shown = Path("~", folder.relative_to(Path.home())) if is_at_home else folder
-                found.held[name] = Environment(folder=str(shown), **_inspect(name, plan, python))
+                python = found.interpreters[name] = Interpreter(
+                    _find_program(folder), own
+                )
+                is_at_home = folder.is_relative_to(
+                    Path.home()
+                )  # the run file must not name the user
+                shown = (
+                    Path("~", folder.relative_to(Path.home())) if is_at_home else folder
+                )
+                found.held[name] = Environment(
+                    folder=str(shown), **_inspect(name, plan, python)
+                )
             except LabError as error:
                 raise LabError(f"environment {name!r}: {error}") from error
         yield found
 
 
 def _build(spec: EnvironmentSpec, stack: contextlib.ExitStack) -> Path:
-    """Return the folder of the environment, which no other process changes until the stack is closed.
+    """Return the folder of the environment, which no other process changes until the
+    stack is closed.
 
-    An environment whose requirements are all pinned is built once, and never changed. Others are brought up to date
-    for each run: there may be a new release, and the code in a folder or at an address may have changed. If another
-    run uses the folder of such an environment, this run has one of its own.
+    An environment whose requirements are all pinned is built once, and never changed.
+    Others are brought up to date for each run: there may be a new release, and the code
+    in a folder or at an address may have changed. If another run uses the folder of
+    such an environment, this run has one of its own.
     """
-    own = f"{sys.version_info.major}.{sys.version_info.minor}{'t' if 't' in sys.abiflags else ''}"  # t: free-threaded
-    python = sys.executable if spec.python is None or spec.python == own else spec.python  # uv might not find our own
-    key = hashlib.sha256(json.dumps([python, spec.requirements]).encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "clientlab" / "environments"
+    is_free_threaded = "t" in sys.abiflags
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    own = f"{version}t" if is_free_threaded else version
+    # uv might not find our own.
+    python = spec.python
+    if python is None or python == own:
+        python = sys.executable
+    key = hashlib.sha256(json.dumps([python, spec.requirements]).encode()).hexdigest()[
+        :16
+    ]
+    cache = (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        / "clientlab"
+        / "environments"
+    )
     cache.mkdir(parents=True, exist_ok=True)
     is_pinned = all(_PINNED.fullmatch(requirement) for requirement in spec.requirements)
     if is_pinned:
@@ -100,14 +126,28 @@ def _build(spec: EnvironmentSpec, stack: contextlib.ExitStack) -> Path:
 
 
 def _install(spec: EnvironmentSpec, python: str, folder: Path, *anew: str) -> None:
-    """Build an environment unless it is complete. `anew`: options that bring a complete one up to date."""
+    """Build an environment unless it is complete.
+
+    `anew`: options that bring a complete one up to date.
+    """
     is_new = not (folder / _COMPLETE).exists()
     if is_new:
-        shutil.rmtree(folder, ignore_errors=True)  # an interrupted build may have left it
+        shutil.rmtree(
+            folder, ignore_errors=True
+        )  # an interrupted build may have left it
         _run_uv("venv", "--no-project", "--python", python, str(folder))
     if spec.requirements and (is_new or anew):
         target = str(folder / "bin" / "python")
-        _run_uv("pip", "install", "--python", target, "--compile-bytecode", *anew, "--", *spec.requirements)
+        _run_uv(
+            "pip",
+            "install",
+            "--python",
+            target,
+            "--compile-bytecode",
+            *anew,
+            "--",
+            *spec.requirements,
+        )
     (folder / _COMPLETE).touch()
 
 
@@ -118,36 +158,58 @@ def _run_uv(*words: str) -> None:
         raise LabError("uv, which builds it, is not installed; pip install uv")
     command = [program, "--quiet", *words]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False)
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise LabError(f"uv did not end within {_BUILD_SECONDS:g} s") from error
     if ended.returncode:
         reason = mask_text(re.sub(r"[\s×╰─▶│├]+", " ", ended.stderr).strip())
-        raise LabError(f"uv can't build it: {reason or f'exit code {ended.returncode}'}")
+        raise LabError(
+            f"uv can't build it: {reason or f'exit code {ended.returncode}'}"
+        )
 
 
 def _find_program(folder: Path) -> str:
-    """Return the path of the Python. It is not resolved: a virtual environment's Python is a link to another one."""
+    """Return the path of the Python.
+
+    It is not resolved: a virtual environment's Python is a link to another one.
+    """
     path = folder.absolute()
     program = path if path.is_file() else path / "bin" / "python"
     if not program.is_file():
         reason = f"{path} has no bin/python" if path.exists() else f"there is no {path}"
-        advice = "name the folder of a virtual environment, a Python, or a package with its version"
+        advice = (
+            "name the folder of a virtual environment, a Python, or a package with its"
+            " version"
+        )
         raise LabError(f"{reason}; {advice}")
     return str(program)
 
 
 def _inspect(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
-    """Return what the environment holds, as fields of `Environment`. Raise LabError if it can't run one of its arms."""
-    version = _ask([python.program, "-c", "import sys; print(list(sys.version_info[:3]))"], python)
+    """Return what the environment holds, as fields of `Environment`.
+
+    Raise LabError if it can't run one of its arms.
+    """
+    version = _ask(
+        [python.program, "-c", "import sys; print(list(sys.version_info[:3]))"], python
+    )
     if not isinstance(version, list):
         raise LabError(f"{python.program} does not answer as a Python does")
     if tuple(version) < OLDEST:
         shown, oldest = (".".join(map(str, one)) for one in (version, OLDEST))
         raise LabError(f"its Python is {shown}; the lab needs {oldest} or newer")
     arms = [arm for arm in plan.arms if arm.environment == name]
-    pairs = [(strategies.find(arm.strategy).name, plan.workloads[arm.workload]) for arm in arms]
-    found: dict[str, Any] = _ask(python.command("clientlab.running.environment_check"), python, pickle.dumps(pairs))
+    pairs = [
+        (strategies.find(arm.strategy).name, plan.workloads[arm.workload])
+        for arm in arms
+    ]
+    found: dict[str, Any] = _ask(
+        python.command("clientlab.running.environment_check"),
+        python,
+        pickle.dumps(pairs),
+    )
     for arm, refusal in zip(arms, found.pop("refusals"), strict=True):
         if refusal is not None:
             raise LabError(f"arm {arm.name!r}: {refusal}")
@@ -155,15 +217,26 @@ def _inspect(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
 
 
 def _ask(command: list[str], python: Interpreter, given: bytes = b"") -> Any:
-    """Return the JSON that a process of the environment wrote to its standard output. Raise LabError if it failed."""
+    """Return the JSON that a process of the environment wrote to its standard output.
+
+    Raise LabError if it failed.
+    """
     try:
-        ended = child_processes.run_with_input(command, given, python.variables(), _ANSWER_SECONDS)
+        ended = child_processes.run_with_input(
+            command, given, python.variables(), _ANSWER_SECONDS
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
-        reason = getattr(error, "strerror", None) or f"no answer within {_ANSWER_SECONDS:g} s"
+        reason = (
+            getattr(error, "strerror", None)
+            or f"no answer within {_ANSWER_SECONDS:g} s"
+        )
         raise LabError(f"{python.program} does not run: {reason}") from error
     if ended.returncode:
         last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise LabError(f"{python.program} can't run the lab's trials: {last or f'exit code {ended.returncode}'}")
+        raise LabError(
+            f"{python.program} can't run the lab's trials:"
+            f" {last or f'exit code {ended.returncode}'}"
+        )
     try:
         return json.loads(ended.stdout)
     except ValueError as error:

@@ -1,4 +1,5 @@
-"""The schedule of a run: which trials are due, when its rounds end, and how long it takes.
+"""The schedule of a run: which trials are due, when its rounds end, and how long it
+takes.
 
 Everything follows from the run document, so a run that stopped goes on where it was.
 """
@@ -15,12 +16,26 @@ from clientlab import strategies
 from clientlab.judging import find_max
 from clientlab.judging.judgement import ClaimEvidence, undecided_arms
 from clientlab.judging.ranking import rank_arms
-from clientlab.judging.steadiness import LEAST_WAVES, find_least_duration, find_most_slices
+from clientlab.judging.steadiness import (
+    LEAST_WAVES,
+    find_least_duration,
+    find_most_slices,
+)
 from clientlab.results.document import RoundsEnded, Run
 from clientlab.results.plan import Arm, Plan
-from clientlab.statistics.decisions import DECIDED_CONFIDENCE, SEQUENTIAL_CONFIDENCE, is_narrow, is_settled
+from clientlab.statistics.decisions import (
+    DECIDED_CONFIDENCE,
+    SEQUENTIAL_CONFIDENCE,
+    is_narrow,
+    is_settled,
+)
 from clientlab.trial.result import PlannedTrial, Trial
-from clientlab.workload.load import count_warm_up, expected_requests, expected_schedule, is_steady
+from clientlab.workload.load import (
+    count_warm_up,
+    expected_requests,
+    expected_schedule,
+    is_steady,
+)
 from clientlab.workload.workload import Workload, delay_of, reseed_for_round
 
 Due = tuple[int, str]
@@ -28,9 +43,11 @@ Due = tuple[int, str]
 
 
 def find_due(run: Run, rounds: int | None = None) -> list[Due]:
-    """Return what is left to measure, in order: first what was never measured, then what has to be repeated.
+    """Return what is left to measure, in order: first what was never measured, then
+    what has to be repeated.
 
-    A lost trial is repeated once. After the run was resumed, every trial that had failed or was lost is repeated.
+    A lost trial is repeated once. After the run was resumed, every trial that had
+    failed or was lost is repeated.
     """
     plan, count = run.experiment, rounds or count_rounds(run)
     attempts = defaultdict[Due, list[Trial]](list)
@@ -41,26 +58,42 @@ def find_due(run: Run, rounds: int | None = None) -> list[Due]:
     def has_to_be_repeated(due: Due) -> bool:
         recent = [trial for trial in attempts[due] if trial.planned.order >= since]
         most = 2 if any(trial.status == "lost" for trial in recent) else 1
-        return len(recent) < most and all(trial.status != "done" for trial in attempts[due])
+        return len(recent) < most and all(
+            trial.status != "done" for trial in attempts[due]
+        )
 
-    order = [(number, arm) for number, arm in plan.schedule(count) if number <= run.decided.get(arm, count)]
+    order = [
+        (number, arm)
+        for number, arm in plan.schedule(count)
+        if number <= run.decided.get(arm, count)
+    ]
     new = [due for due in order if due not in attempts]
     return new + [due for due in order if due in attempts and has_to_be_repeated(due)]
 
 
 def count_rounds(run: Run) -> int:
-    """Return how many rounds are planned or have begun. With a budget, each further round is decided on its own."""
+    """Return how many rounds are planned or have begun.
+
+    With a budget, each further round is decided on its own.
+    """
     planned = run.experiment.rounds if run.experiment.budget is None else 1
     return max([planned, *(trial.planned.round for trial in run.trials)])
 
 
 def plan_turn(
-    run: Run, due: Sequence[Due], whole: Plan | None = None, search_rate: float | None = None, *, by_turns: bool = False
+    run: Run,
+    due: Sequence[Due],
+    whole: Plan | None = None,
+    search_rate: float | None = None,
+    *,
+    by_turns: bool = False,
 ) -> list[tuple[PlannedTrial, Workload]]:
-    """Return the next trial with its workload and, if it is measured in slices, those that it is compared with.
+    """Return the next trial with its workload and, if it is measured in slices, those
+    that it is compared with.
 
-    `whole`: the plan with the credentials that the run does not hold. `search_rate`: requests per second that a search
-    for the highest rate tries. `by_turns`: whether trials can be measured side by side, in slices.
+    `whole`: the plan with the credentials that the run does not hold. `search_rate`:
+    requests per second that a search for the highest rate tries. `by_turns`: whether
+    trials can be measured side by side, in slices.
     """
     plan, arms = run.experiment, {arm.name: arm for arm in run.experiment.arms}
     number, first = due[0][0], arms[due[0][1]]
@@ -68,9 +101,15 @@ def plan_turn(
     if by_turns and count_slices(run, first) > 1:
         others = [arms[name] for other_number, name in due if other_number == number]
         same = (first.shared_workload, first.upstream, first.link)
-        compared = [arm for arm in others if (arm.shared_workload, arm.upstream, arm.link) == same]
+        compared = [
+            arm
+            for arm in others
+            if (arm.shared_workload, arm.upstream, arm.link) == same
+        ]
         turn = [arm for arm in compared if count_slices(run, arm) > 1]
-        in_flight = accumulate(_count_in_flight(arm, plan.workloads[arm.workload]) for arm in turn)
+        in_flight = accumulate(
+            _count_in_flight(arm, plan.workloads[arm.workload]) for arm in turn
+        )
         # Each trial keeps its connections open.
         turn = turn[: max(1, sum(total <= 512 for total in in_flight))]
     planned = []
@@ -80,24 +119,36 @@ def plan_turn(
             workload = replace(workload, rate=search_rate)
         workload = reseed_for_round(workload, plan.seed, number)
         trial = PlannedTrial(
-            **{field: getattr(arm, field) for field in PlannedTrial.model_fields if field in Arm.model_fields},
-            arm=arm.name, round=number, order=run.measured + index, concurrency=_count_in_flight(arm, workload),
-            search_rate=search_rate, slices=count_slices(run, arm) if by_turns else 1,
+            **{
+                field: getattr(arm, field)
+                for field in PlannedTrial.model_fields
+                if field in Arm.model_fields
+            },
+            arm=arm.name,
+            round=number,
+            order=run.measured + index,
+            concurrency=_count_in_flight(arm, workload),
+            search_rate=search_rate,
+            slices=count_slices(run, arm) if by_turns else 1,
             least_waves=LEAST_WAVES if plan.slices is None else 0,
-        )  # fmt: skip
+        )
         planned.append((trial, workload))
     return planned
 
 
-_USUAL_SLICES = 8  # more make hardly any difference: docs/how-it-measures.md has the gain of eight
+_USUAL_SLICES = (
+    8  # more make hardly any difference: docs/how-it-measures.md has the gain of eight
+)
 
 
 def count_slices(run: Run, arm: Arm) -> int:
-    """Return the most slices into which a trial's measured time is divided; its own waves may permit fewer.
+    """Return the most slices into which a trial's measured time is divided; its own
+    waves may permit fewer.
 
-    A trial stays whole if it cannot pause: one with a number of requests, a schedule, shards, or connections that are
-    opened while the clock runs. A slice lasts several times as long as the long requests of the rounds before, and
-    long enough for a steady rate.
+    A trial stays whole if it cannot pause: one with a number of requests, a schedule,
+    shards, or connections that are opened while the clock runs. A slice lasts several
+    times as long as the long requests of the rounds before, and long enough for a
+    steady rate.
     """
     plan = run.experiment
     workload = plan.workloads[arm.workload]
@@ -126,18 +177,28 @@ def find_first_look(plan: Plan) -> int:
 
 
 def decide_arms(run: Run, rounds: int) -> Run:
-    """Return a run with a budget after a round, with the arms whose comparisons are all decided by now."""
+    """Return a run with a budget after a round, with the arms whose comparisons are all
+    decided by now.
+    """
     if run.experiment.budget is None or rounds < find_first_look(run.experiment):
         return run
     undecided = undecided_arms(run)
-    new = {arm.name: rounds for arm in run.experiment.arms if arm.name not in undecided | run.decided.keys()}
+    new = {
+        arm.name: rounds
+        for arm in run.experiment.arms
+        if arm.name not in undecided | run.decided.keys()
+    }
     return run.model_copy(update={"decided": run.decided | new}) if new else run
 
 
-def find_end(run: Run, rounds: int, seconds: float, trial_seconds: float = 0.0) -> RoundsEnded | None:
-    """Return why the run ends after this many rounds, which took `seconds`, or None if another round is due.
+def find_end(
+    run: Run, rounds: int, seconds: float, trial_seconds: float = 0.0
+) -> RoundsEnded | None:
+    """Return why the run ends after this many rounds, which took `seconds`, or None if
+    another round is due.
 
-    A round is due only if it will end within the budget. `trial_seconds`: mean of the trials of the last round.
+    A round is due only if it will end within the budget. `trial_seconds`: mean of the
+    trials of the last round.
     """
     plan = run.experiment
     if plan.budget is not None:
@@ -149,42 +210,67 @@ def find_end(run: Run, rounds: int, seconds: float, trial_seconds: float = 0.0) 
         return None
     if plan.precision is None:
         return "planned"
-    ratios = [row.ratio for group in rank_arms(run).values() for row in group if not row.fastest and row.ratio]
+    ratios = [
+        row.ratio
+        for group in rank_arms(run).values()
+        for row in group
+        if not row.fastest and row.ratio
+    ]
     if all(is_narrow(ratio, plan.precision) for ratio in ratios):
         find = ClaimEvidence(run).finding
         if all(
-            is_settled(find(claim, SEQUENTIAL_CONFIDENCE), find(claim, DECIDED_CONFIDENCE), plan.precision)
+            is_settled(
+                find(claim, SEQUENTIAL_CONFIDENCE),
+                find(claim, DECIDED_CONFIDENCE),
+                plan.precision,
+            )
             for claim in plan.claims
         ):
             return "precision"
-    return "time-budget" if seconds * (rounds + 1) / rounds > get_time_budget(plan) else None
+    return (
+        "time-budget"
+        if seconds * (rounds + 1) / rounds > get_time_budget(plan)
+        else None
+    )
 
 
 # Measured on two cores.
 _RUN_SECONDS = 2.0  # starting the servers and writing the report
-_TRIAL_SECONDS = 0.4  # starting a trial's process, importing its library, and closing its connections
-_CONNECTION_SECONDS = 0.002  # opening a connection: with 300, threads take 1.0 s longer to warm up, and aiohttp 0.2 s
+# Starting a trial's process, importing its library, and closing its connections.
+_TRIAL_SECONDS = 0.4
+# Opening a connection: with 300, threads take 1.0 s longer to warm up, and aiohttp 0.2
+# s.
+_CONNECTION_SECONDS = 0.002
 _REQUEST_SECONDS = 0.0007  # CPU time of a request on both sides
 
 
 def estimate_seconds(plan: Plan, answer: float = 0.0) -> float:
-    """Estimate the seconds of a whole run, or its most if a budget or a precision decides how many rounds it has.
+    """Estimate the seconds of a whole run, or its most if a budget or a precision
+    decides how many rounds it has.
 
-    `answer`: seconds that a request to a server of the user took; 0 for the lab's own, whose delays are planned.
-    Each bundled experiment took between half and twice as long. `reports.progress` estimates again after round 1.
+    `answer`: seconds that a request to a server of the user took; 0 for the lab's own,
+    whose delays are planned. Each bundled experiment took between half and twice as
+    long. `reports.progress` estimates again after round 1.
     """
     if plan.budget is not None:
         return _RUN_SECONDS + plan.budget
     rounds_seconds = plan.rounds * estimate_round_seconds(plan, answer)
-    return _RUN_SECONDS + max(rounds_seconds, 0.0 if plan.precision is None else get_time_budget(plan))
+    return _RUN_SECONDS + max(
+        rounds_seconds, 0.0 if plan.precision is None else get_time_budget(plan)
+    )
 
 
 def estimate_seconds_left(run: Run, answer: float = 0.0) -> float:
-    """Estimate the seconds of a run that begins or goes on. A run that goes on has its whole budget again."""
+    """Estimate the seconds of a run that begins or goes on.
+
+    A run that goes on has its whole budget again.
+    """
     plan = run.experiment
     if plan.budget is not None or plan.precision is not None:
         return estimate_seconds(plan, answer)
-    return estimate_seconds(plan, answer) * max(0.0, 1 - len(run.trials) / max(1, plan.rounds * len(plan.arms)))
+    return estimate_seconds(plan, answer) * max(
+        0.0, 1 - len(run.trials) / max(1, plan.rounds * len(plan.arms))
+    )
 
 
 def get_time_budget(plan: Plan) -> float:
@@ -193,13 +279,21 @@ def get_time_budget(plan: Plan) -> float:
 
 
 def estimate_round_seconds(plan: Plan, answer: float = 0.0) -> float:
-    """Estimate the seconds of one round, with all trials of a search for the highest rate."""
+    """Estimate the seconds of one round, with all trials of a search for the highest
+    rate.
+    """
     trials = 1 if plan.find_max is None else find_max.USUAL_TRIALS
-    return sum(trials * _estimate_trial_seconds(arm, plan.workloads[arm.workload], answer) for arm in plan.arms)
+    return sum(
+        trials * _estimate_trial_seconds(arm, plan.workloads[arm.workload], answer)
+        for arm in plan.arms
+    )
 
 
 def _estimate_trial_seconds(arm: Arm, workload: Workload, answer: float) -> float:
-    in_flight, wait = _count_in_flight(arm, workload), answer + _estimate_wait(arm, workload)
+    in_flight, wait = (
+        _count_in_flight(arm, workload),
+        answer + _estimate_wait(arm, workload),
+    )
     warm_up = count_warm_up(workload, in_flight) or workload.warmup
     before = _TRIAL_SECONDS + in_flight * _CONNECTION_SECONDS
     before += max(ceil(warm_up / in_flight) * wait, warm_up * _REQUEST_SECONDS)
@@ -217,17 +311,25 @@ def find_most_in_flight(plan: Plan) -> int:
 
 
 def _count_in_flight(arm: Arm, workload: Workload) -> int:
-    """Return the requests in flight: the same number in all rounds, even if each draws how many requests arrive."""
-    return strategies.find(arm.strategy).in_flight(workload.concurrency, expected_requests(workload))
+    """Return the requests in flight: the same number in all rounds, even if each draws
+    how many requests arrive.
+    """
+    return strategies.find(arm.strategy).in_flight(
+        workload.concurrency, expected_requests(workload)
+    )
 
 
 def _estimate_wait(arm: Arm, workload: Workload) -> float:
-    """Return the mean seconds that a request waits for the upstream's delay and the link."""
+    """Return the mean seconds that a request waits for the upstream's delay and the
+    link.
+    """
     return estimate_mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
 
 
 def estimate_mean_delay(workload: Workload) -> float:
-    """Estimate the mean delay in seconds that requests ask for, from the first hundred."""
+    """Estimate the mean delay in seconds that requests ask for, from the
+    first hundred.
+    """
     delay = delay_of(workload)
     if delay is None:
         return 0.0

@@ -1,6 +1,8 @@
-"""The trial runner: measures a planned trial on this machine, and reads the servers' counters before and after.
+"""The trial runner: measures a planned trial on this machine, and reads the servers'
+counters before and after.
 
-It ends a trial that cannot go on: its deadline is over, its servers are gone, or its requests keep failing.
+It ends a trial that cannot go on: its deadline is over, its servers are gone, or its
+requests keep failing.
 """
 
 from __future__ import annotations
@@ -29,88 +31,168 @@ from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.trial.context import OUTPUT_FILES, PeerAddress, TrialContext
 from clientlab.trial.finish import Begun, finish_trial
 from clientlab.trial.measurement import measure, measure_by_steps, nothing, take_steps
-from clientlab.trial.process_handle import OWN, Interpreter, TrialFailed, TrialStalled, TrialVanished
+from clientlab.trial.process_handle import (
+    OWN,
+    Interpreter,
+    TrialFailed,
+    TrialStalled,
+    TrialVanished,
+)
 from clientlab.trial.result import Placement, PlannedTrial, Trial, utc_now
 from clientlab.trial.sample_log import RECORD_SIZE
 from clientlab.trial.samples import read_measured
 from clientlab.trial.server_counters import ServerCounters, combine_counters
 from clientlab.trial.shards import AgreedStart, ShardReport, make_shard_report
-from clientlab.workload.load import arrivals_of, count_warm_up, expected_requests, most_late, requests_in
+from clientlab.workload.load import (
+    arrivals_of,
+    count_warm_up,
+    expected_requests,
+    most_late,
+    requests_in,
+)
 from clientlab.workload.values import Link
-from clientlab.workload.workload import ShardWorkload, Workload, stream_seconds, take_share
+from clientlab.workload.workload import (
+    ShardWorkload,
+    Workload,
+    stream_seconds,
+    take_share,
+)
 
-# Seconds for which a server surely keeps idle connections: gunicorn 2, uvicorn and Node.js 5; the lab's own over 60.
+# Seconds for which a server surely keeps idle connections: gunicorn 2, uvicorn and
+# Node.js 5; the lab's own over 60.
 _REST, _OWN_REST = 1.5, 30.0
 
-_FLOOR_SECONDS = 300.0  # for the start of the trial's process, its libraries, and a few long requests
-_SHARE_OF_TIMEOUT = 0.1  # of the workload's timeout, which a request that succeeds may take on average
-_ROUND_TRIPS = 4  # of a request on a new connection: one for TCP, two for TLS 1.2, and its own
+# For the start of the trial's process, its libraries, and a few long requests.
+_FLOOR_SECONDS = 300.0
+_SHARE_OF_TIMEOUT = (
+    0.1  # of the workload's timeout, which a request that succeeds may take on average
+)
+_ROUND_TRIPS = (
+    4  # of a request on a new connection: one for TCP, two for TLS 1.2, and its own
+)
 
-_LOOK_SECONDS = 2.0  # to look at the processes of five servers takes 0.2 ms of CPU time beside the trial
-FAILURES_IN_A_ROW = 5  # after them, without a success in between, the lab makes a health check
+# To look at the processes of five servers takes 0.2 ms of CPU time beside the trial.
+_LOOK_SECONDS = 2.0
+FAILURES_IN_A_ROW = (
+    5  # after them, without a success in between, the lab makes a health check
+)
 OUTAGE_SECONDS = 15.0
-"""For which a server of the user may not answer before its trial ends, or before the next one begins."""
+"""For which a server of the user may not answer before its trial ends, or before the
+next one begins.
+"""
 
-_Steps = Generator[None, None, Trial | ShardReport]  # a report if other shards are on other machines
+_Steps = Generator[
+    None, None, Trial | ShardReport
+]  # a report if other shards are on other machines
 
 
 class Testbed(Protocol):
-    """The servers that a trial runs against. Upstream and route are the names that the experiment uses."""
+    """The servers that a trial runs against.
+
+    Upstream and route are the names that the experiment uses.
+    """
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it runs. Raise IncompleteRun, or ServerLost if somebody else starts it."""
+        """Start that upstream unless it runs.
+
+        Raise IncompleteRun, or ServerLost if somebody else starts it.
+        """
 
     def address(self, upstream: str, route: str) -> PeerAddress:
         """Return where clients send their requests."""
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
-        """Return the counters now. Raise ServerLost if a server has ended or does not answer."""
+        """Return the counters now.
+
+        Raise ServerLost if a server has ended or does not answer.
+        """
 
     def check(self) -> None:
         """Raise ServerLost if a server of this machine has ended."""
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
-        """Return why a health check of the upstream over this route fails now, or None if it succeeds."""
+        """Return why a health check of the upstream over this route fails now, or None
+        if it succeeds.
+        """
 
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """Measures trials as child processes of this one, against the upstreams of a testbed."""
+    """Measures trials as child processes of this one, against the upstreams of a
+    testbed.
+    """
 
     testbed: Testbed
     keep_samples: bool = False
-    on_start: Callable[[], None] = nothing  # before the measured part, after the servers' counters are read
-    on_end: Callable[[], None] = nothing  # after the measured part, before the servers' counters are read
-    on_leave: Callable[[], None] = nothing  # before the files of a trial are removed, whatever ended it
-    interpreters: Mapping[str, Interpreter] = field(default_factory=dict)  # by the names of environments
-    links: Mapping[Link, Testbed] = field(default_factory=dict)  # the testbed behind each link
+    on_start: Callable[[], None] = (
+        nothing  # before the measured part, after the servers' counters are read
+    )
+    on_end: Callable[[], None] = (
+        nothing  # after the measured part, before the servers' counters are read
+    )
+    on_leave: Callable[[], None] = (
+        nothing  # before the files of a trial are removed, whatever ended it
+    )
+    interpreters: Mapping[str, Interpreter] = field(
+        default_factory=dict
+    )  # by the names of environments
+    links: Mapping[Link, Testbed] = field(
+        default_factory=dict
+    )  # the testbed behind each link
     placement: Placement | None = None  # the CPUs of each part; None pins nothing
 
-    def __call__(self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Progressed) -> Trial:
-        """Measure a trial, whose shards are processes on this machine. Raise TrialInterrupted.
+    def __call__(
+        self,
+        planned: PlannedTrial,
+        workload: Workload,
+        folder: Path,
+        progressed: Progressed,
+    ) -> Trial:
+        """Measure a trial, whose shards are processes on this machine.
 
-        It has failed if its process fails or stalls, or if a figure is impossible; it is lost if a server has ended.
-        Then it has the figures of the finished requests, and the output of its process is kept.
+        Raise TrialInterrupted.
+
+        It has failed if its process fails or stalls, or if a figure is impossible; it
+        is lost if a server has ended. Then it has the figures of the finished requests,
+        and the output of its process is kept.
         """
-        return cast("Trial", take_steps(self._steps(planned, workload, folder, progressed)))
+        return cast(
+            "Trial", take_steps(self._steps(planned, workload, folder, progressed))
+        )
 
     def measure_shard(  # noqa: PLR0913, PLR0917 - a shard's particulars
-        self, planned: PlannedTrial, workload: Workload, index: int, folder: Path, progressed: Progressed,
+        self,
+        planned: PlannedTrial,
+        workload: Workload,
+        index: int,
+        folder: Path,
+        progressed: Progressed,
         start: AgreedStart,
-    ) -> ShardReport | Trial:  # fmt: skip
-        """Measure one shard when those on other machines are ready. Return the trial if it failed because of it."""
+    ) -> ShardReport | Trial:
+        """Measure one shard when those on other machines are ready.
+
+        Return the trial if it failed because of it.
+        """
         share = take_share(workload, index, planned.concurrency)
         part = planned.model_copy(update={"concurrency": share.concurrency})
         found = take_steps(self._steps(part, share, folder, progressed, start))
         if isinstance(found, ShardReport):
             return found
-        reason = f"shard {index + 1} of {workload.shards} on {start.host}: {found.reason}"
-        return _begin(planned, workload).end("lost" if found.status == "lost" else "failed", reason)
+        reason = (
+            f"shard {index + 1} of {workload.shards} on {start.host}: {found.reason}"
+        )
+        return _begin(planned, workload).end(
+            "lost" if found.status == "lost" else "failed", reason
+        )
 
     def by_turns(
-        self, trials: Sequence[tuple[PlannedTrial, Workload]], folder: Path, progressed: Progressed
+        self,
+        trials: Sequence[tuple[PlannedTrial, Workload]],
+        folder: Path,
+        progressed: Progressed,
     ) -> list[Trial]:
-        """Measure trials whose processes live side by side and take turns, in a new order for each slice.
+        """Measure trials whose processes live side by side and take turns, in a new
+        order for each slice.
 
         Raise TrialInterrupted with all of the trials.
         """
@@ -121,13 +203,18 @@ class TrialRunner:
             measured = [one for one in counts if one is not None]
             progressed(sum(measured) if measured else None)
 
-        steps = [self._steps(*one, folder, partial(count, index)) for index, one in enumerate(trials)]
+        steps = [
+            self._steps(*one, folder, partial(count, index))
+            for index, one in enumerate(trials)
+        ]
         found, order = dict[int, Any](), random.Random(trials[0][1].seed)  # noqa: S311 - an order, not a secret
         with contextlib.ExitStack() as stack:
             for one in steps:
                 stack.callback(one.close)
             try:
-                while waiting := [index for index in range(len(steps)) if index not in found]:
+                while waiting := [
+                    index for index in range(len(steps)) if index not in found
+                ]:
                     order.shuffle(waiting)
                     for index in waiting:
                         try:
@@ -139,12 +226,24 @@ class TrialRunner:
         return [found[index] for index in range(len(steps))]
 
     def _steps(
-        self, planned: PlannedTrial, workload: Workload, folder: Path, progressed: Progressed,
+        self,
+        planned: PlannedTrial,
+        workload: Workload,
+        folder: Path,
+        progressed: Progressed,
         start: AgreedStart | None = None,
-    ) -> _Steps:  # fmt: skip
-        """Measure a trial in steps (see `measure_by_steps`). The caller may throw KeyboardInterrupt into it."""
-        begun, own_folder = _begin(planned, workload), log_folder(folder, planned, workload)
-        if own_folder.exists():  # of a trial that was killed with the lab: its records would count as this one's
+    ) -> _Steps:
+        """Measure a trial in steps (see `measure_by_steps`).
+
+        The caller may throw KeyboardInterrupt into it.
+        """
+        begun, own_folder = (
+            _begin(planned, workload),
+            log_folder(folder, planned, workload),
+        )
+        # Of a trial that was killed with the lab: its records would count as this
+        # one's.
+        if own_folder.exists():
             shutil.rmtree(own_folder)
         testbed = self.testbed if planned.link is None else self.links[planned.link]
         target = planned.target
@@ -166,30 +265,66 @@ class TrialRunner:
         try:
             testbed.serve(target[0])
             context = TrialContext(
-                strategies.find(planned.strategy), workload, testbed.address(*target), str(own_folder),
-                slices=planned.slices, least_waves=planned.least_waves, rest=_find_rest(planned.upstream),
-            )  # fmt: skip
+                strategies.find(planned.strategy),
+                workload,
+                testbed.address(*target),
+                str(own_folder),
+                slices=planned.slices,
+                least_waves=planned.least_waves,
+                rest=_find_rest(planned.upstream),
+            )
             measurement = yield from measure_by_steps(
                 context,
-                interpreter=OWN if planned.environment is None else self.interpreters[planned.environment],
-                deadline=begun.deadline_seconds or math.inf, on_progress=watch.report_progress,
+                interpreter=(
+                    OWN
+                    if planned.environment is None
+                    else self.interpreters[planned.environment]
+                ),
+                deadline=begun.deadline_seconds or math.inf,
+                on_progress=watch.report_progress,
                 cpus=() if self.placement is None else self.placement.client,
-                on_start=read_before, on_end=read_after, on_failures=watch.check_failures,
-            )  # fmt: skip
+                on_start=read_before,
+                on_end=read_after,
+                on_failures=watch.check_failures,
+            )
             found: Trial | ShardReport
             if start is not None and isinstance(workload, ShardWorkload):
-                found = make_shard_report(workload, measurement, readings[0], readings[1], start)
+                found = make_shard_report(
+                    workload, measurement, readings[0], readings[1], start
+                )
             else:
-                growth = [after.since(before) for before, after in zip(readings[::2], readings[1::2], strict=True)]
-                found = finish_trial(begun, measurement, combine_counters(growth, sum), self.placement)
+                growth = [
+                    after.since(before)
+                    for before, after in zip(readings[::2], readings[1::2], strict=True)
+                ]
+                found = finish_trial(
+                    begun, measurement, combine_counters(growth, sum), self.placement
+                )
                 if self.keep_samples and measurement.tool is None:
-                    kept_samples.write(folder, found, workload, measurement.samples, measurement.outcome.began)
+                    kept_samples.write(
+                        folder,
+                        found,
+                        workload,
+                        measurement.samples,
+                        measurement.outcome.began,
+                    )
             shutil.rmtree(own_folder)
         except (ServerLost, TrialFailed) as failure:
             # If the trial stalled, its server may be gone.
-            trouble = testbed.trouble(*target, workload) if isinstance(failure, TrialStalled) else None
-            status: Literal["failed", "lost"] = "lost" if isinstance(failure, ServerLost | TrialVanished) else "failed"
-            return self._end_early(begun, own_folder, status, "; ".join(filter(None, (str(failure), trouble))))
+            trouble = (
+                testbed.trouble(*target, workload)
+                if isinstance(failure, TrialStalled)
+                else None
+            )
+            status: Literal["failed", "lost"] = (
+                "lost" if isinstance(failure, ServerLost | TrialVanished) else "failed"
+            )
+            return self._end_early(
+                begun,
+                own_folder,
+                status,
+                "; ".join(filter(None, (str(failure), trouble))),
+            )
         except KeyboardInterrupt as interrupt:
             trial = self._end_early(begun, own_folder, "lost", "interrupted")
             shutil.rmtree(own_folder, ignore_errors=True)  # it may not exist yet
@@ -201,27 +336,47 @@ class TrialRunner:
             _keep_output(own_folder)
         return found
 
-    def _end_early(self, begun: Begun, own_folder: Path, status: Literal["failed", "lost"], reason: str) -> Trial:
+    def _end_early(
+        self,
+        begun: Begun,
+        own_folder: Path,
+        status: Literal["failed", "lost"],
+        reason: str,
+    ) -> Trial:
         found = read_measured(own_folder)
         trial = begun.end(status, reason, found)
         if self.keep_samples and trial.partial:
-            kept_samples.write(own_folder.parent, trial, begun.workload, found, float(found.records["start"][0]))
+            kept_samples.write(
+                own_folder.parent,
+                trial,
+                begun.workload,
+                found,
+                float(found.records["start"][0]),
+            )
         return trial
 
 
-def compute_deadline(workload: Workload, in_flight: int, link: Link | None = None) -> float:
-    """Return the seconds from the start of its process after which a trial fails: the workload's own, or a default.
+def compute_deadline(
+    workload: Workload, in_flight: int, link: Link | None = None
+) -> float:
+    """Return the seconds from the start of its process after which a trial fails: the
+    workload's own, or a default.
 
-    The default is 5 minutes, twice the timeout, and the duration, plus for each request, including the warm-up, its
-    mean delay, four round trips of the link, and a tenth of the timeout. Only this tenth is divided by the requests in
-    flight: an upstream may serve one request after the other.
+    The default is 5 minutes, twice the timeout, and the duration, plus for each
+    request, including the warm-up, its mean delay, four round trips of the link, and a
+    tenth of the timeout. Only this tenth is divided by the requests in flight: an
+    upstream may serve one request after the other.
     """
     if workload.deadline is not None:
         return workload.deadline
     warm_up = count_warm_up(workload, in_flight) or workload.warmup
     requests = warm_up + (requests_in(workload) or 0)
     schedule = arrivals_of(workload)
-    duration = (workload.duration or 0.0) if schedule is None else schedule.length + most_late(workload)
+    duration = (
+        (workload.duration or 0.0)
+        if schedule is None
+        else schedule.length + most_late(workload)
+    )
     trips = 0.0 if link is None else _ROUND_TRIPS * link.rtt
     waits = max(estimate_mean_delay(workload), stream_seconds(workload))
     each = waits + _SHARE_OF_TIMEOUT * workload.timeout / in_flight + trips
@@ -229,9 +384,17 @@ def compute_deadline(workload: Workload, in_flight: int, link: Link | None = Non
 
 
 class TrialWatch:
-    """Watches the servers of a running trial, so that it does not wait for the timeout of each request."""
+    """Watches the servers of a running trial, so that it does not wait for the timeout
+    of each request.
+    """
 
-    def __init__(self, testbed: Testbed, planned: PlannedTrial, workload: Workload, progressed: Progressed) -> None:
+    def __init__(
+        self,
+        testbed: Testbed,
+        planned: PlannedTrial,
+        workload: Workload,
+        progressed: Progressed,
+    ) -> None:
         self._testbed, self._target = testbed, (*planned.target, workload)
         self._progressed = progressed
         self._looked, self._asked = time.monotonic(), -math.inf
@@ -241,26 +404,34 @@ class TrialWatch:
         self.warms_up = True
 
     def report_progress(self, finished: int) -> None:
-        """Look at the servers' processes. `finished`: requests so far. Raise ServerLost."""
+        """Look at the servers' processes.
+
+        `finished`: requests so far. Raise ServerLost.
+        """
         self._progressed(None if self.warms_up else finished)
         if time.monotonic() - self._looked > _LOOK_SECONDS:
             self._testbed.check()
             self._looked = time.monotonic()
 
     def check_failures(self, in_a_row: int) -> None:
-        """Make a health check while requests fail. `in_a_row`: failed requests since the last success.
+        """Make a health check while requests fail.
 
-        Raise ServerLost, or TrialFailed if health checks failed for as long as the server may not answer, and no
-        request has succeeded since.
+        `in_a_row`: failed requests since the last success.
+
+        Raise ServerLost, or TrialFailed if health checks failed for as long as the
+        server may not answer, and no request has succeeded since.
         """
         if in_a_row < FAILURES_IN_A_ROW:
             self._trouble = None
             return
         now = time.monotonic()
         if self._trouble is not None and now - self._troubled_since >= self._patience:
-            raise TrialFailed(f"ended after {in_a_row:,} failed requests in a row: {self._trouble}")
+            raise TrialFailed(
+                f"ended after {in_a_row:,} failed requests in a row: {self._trouble}"
+            )
         if now - self._asked > _LOOK_SECONDS:
-            self._testbed.check()  # a server that is gone is started again, and the trial measured once more
+            # A server that is gone is started again, and the trial measured once more.
+            self._testbed.check()
             trouble = self._testbed.trouble(*self._target)
             if self._trouble is None:
                 self._troubled_since = now
@@ -269,42 +440,80 @@ class TrialWatch:
 
 
 def check_disk(plan: Plan, folder: Path) -> None:
-    """Raise FieldError if the records of a trial do not fit on the disk of the results folder."""
-    requests = max(expected_requests(workload) or 0 for workload in plan.workloads.values())
+    """Raise FieldError if the records of a trial do not fit on the disk of the results
+    folder.
+    """
+    requests = max(
+        expected_requests(workload) or 0 for workload in plan.workloads.values()
+    )
     needed, free = requests * RECORD_SIZE, shutil.disk_usage(folder).free
     if needed > free:
-        message = f"the records of a trial take {units.memory(needed)}, and {folder} has {units.memory(free)} free"
-        raise FieldError(["requests"], f"{message}; write fewer requests", value=f"{requests:,}")
+        message = (
+            f"the records of a trial take {units.memory(needed)}, and {folder} has"
+            f" {units.memory(free)} free"
+        )
+        raise FieldError(
+            ["requests"], f"{message}; write fewer requests", value=f"{requests:,}"
+        )
 
 
-def try_functions(plan: Plan, testbed: Testbed, interpreters: Mapping[str, Interpreter]) -> None:
-    """Send two requests with each function of a user's file, in each of its environments, before a run.
+def try_functions(
+    plan: Plan, testbed: Testbed, interpreters: Mapping[str, Interpreter]
+) -> None:
+    """Send two requests with each function of a user's file, in each of its
+    environments, before a run.
 
-    They use two event loops, so a function that keeps something of a loop fails now. Raise LabError if a function
-    returns no response, or raises an error other than a connection's.
+    They use two event loops, so a function that keeps something of a loop fails now.
+    Raise LabError if a function returns no response, or raises an error other than a
+    connection's.
     """
-    used = {(strategies.find(arm.strategy).client, arm.environment): arm for arm in reversed(plan.arms)}
+    used = {
+        (strategies.find(arm.strategy).client, arm.environment): arm
+        for arm in reversed(plan.arms)
+    }
     for (client, environment), arm in used.items():
         if not strategies.client_spec(client).url_only:
             continue
         workload = replace(
-            plan.workloads[arm.workload], delay=None, requests=1, duration=None, rate=None, stages=None,
-            arrivals="uniform", max_late=None, concurrency=1, shards=1, connections="cold", warmup=1,
-        )  # fmt: skip
+            plan.workloads[arm.workload],
+            delay=None,
+            requests=1,
+            duration=None,
+            rate=None,
+            stages=None,
+            arrivals="uniform",
+            max_late=None,
+            concurrency=1,
+            shards=1,
+            connections="cold",
+            warmup=1,
+        )
         target = arm.target
         testbed.serve(target[0])
         with tempfile.TemporaryDirectory() as folder:
             own_folder = str(Path(folder) / "trial")
-            context = TrialContext(strategies.find(client), workload, testbed.address(*target), own_folder)
+            context = TrialContext(
+                strategies.find(client), workload, testbed.address(*target), own_folder
+            )
             try:
-                found = measure(context, interpreter=OWN if environment is None else interpreters[environment])
+                found = measure(
+                    context,
+                    interpreter=(
+                        OWN if environment is None else interpreters[environment]
+                    ),
+                )
             except TrialFailed as failure:
                 raise LabError(f"strategy {arm.strategy!r}: {failure}") from failure
         for kind, raised in found.samples.examples.items():
             if kind == "tls" or kind.startswith(ERROR_OTHER):
-                advice = "; what asyncio keeps belongs to one event loop, which a class opens and closes"
+                advice = (
+                    "; what asyncio keeps belongs to one event loop, which a class"
+                    " opens and closes"
+                )
                 shown = f"{raised}{advice if 'loop' in raised else ''}"
-                raise LabError(f"strategy {arm.strategy!r}: its first request raised {shown}")
+                raise LabError(
+                    f"strategy {arm.strategy!r}: its first request raised {shown}"
+                )
 
 
 def _is_own(upstream: str) -> bool:
@@ -313,7 +522,9 @@ def _is_own(upstream: str) -> bool:
 
 
 def _find_rest(upstream: str) -> float:
-    """Return the seconds for which the upstream, and a proxy before it, surely keep idle connections."""
+    """Return the seconds for which the upstream, and a proxy before it, surely keep
+    idle connections.
+    """
     if upstream in UPSTREAMS:
         return _OWN_REST
     if not _is_own(upstream):
@@ -323,11 +534,21 @@ def _find_rest(upstream: str) -> float:
 
 
 def _begin(planned: PlannedTrial, workload: Workload) -> Begun:
-    return Begun(planned, workload, utc_now(), compute_deadline(workload, planned.concurrency, planned.link))
+    return Begun(
+        planned,
+        workload,
+        utc_now(),
+        compute_deadline(workload, planned.concurrency, planned.link),
+    )
 
 
-def _interrupt_all(steps: Sequence[_Steps], first: KeyboardInterrupt) -> Iterator[Trial]:
-    """Interrupt all trials, and yield them. `first`: what the one that was interrupted first has raised."""
+def _interrupt_all(
+    steps: Sequence[_Steps], first: KeyboardInterrupt
+) -> Iterator[Trial]:
+    """Interrupt all trials, and yield them.
+
+    `first`: what the one that was interrupted first has raised.
+    """
     if isinstance(first, TrialInterrupted):
         yield from first.trials
     for one in steps:
@@ -346,7 +567,10 @@ def log_folder(folder: Path, planned: PlannedTrial, workload: Workload) -> Path:
 
 
 def _keep_output(folder: Path) -> None:
-    """Remove a trial's folder except for the output of its processes. The sample log would fill the disk."""
+    """Remove a trial's folder except for the output of its processes.
+
+    The sample log would fill the disk.
+    """
     for path in folder.glob("*"):  # the folder may not exist
         if path.is_dir():
             shutil.rmtree(path)

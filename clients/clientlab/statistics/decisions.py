@@ -1,10 +1,13 @@
-"""Decisions from intervals: slower or equal, the verdicts on claims, and whether a run needs more rounds.
+"""Decisions from intervals: slower or equal, the verdicts on claims, and whether a run
+needs more rounds.
 
-A sequential run (`--until-precision`) stops when its intervals are narrow, never when a difference becomes significant:
-sooner or later, an interval of equal arms excludes 1. 95 % intervals at such a stop contain the truth in 91 to 93 of
-100 simulations, so sequential runs have at least five rounds and intervals of nominally 97 %, which contain it in 94 to
-98. A claim of a direction gets rounds until its interval must exclude either 1 or every difference of 3 %. At the first
-97 % interval that does either, 13 to 19 of 100 equal arms would be called different.
+A sequential run (`--until-precision`) stops when its intervals are narrow, never when a
+difference becomes significant: sooner or later, an interval of equal arms excludes 1.
+95 % intervals at such a stop contain the truth in 91 to 93 of 100 simulations, so
+sequential runs have at least five rounds and intervals of nominally 97 %, which contain
+it in 94 to 98. A claim of a direction gets rounds until its interval must exclude
+either 1 or every difference of 3 %. At the first 97 % interval that does either, 13 to
+19 of 100 equal arms would be called different.
 """
 
 from __future__ import annotations
@@ -16,25 +19,45 @@ from typing import Any, Literal
 
 import numpy as np
 
-from clientlab.statistics.ratios import CONFIDENCE, FEWEST_ROUNDS, Ratio, Series, expected_width, paired_ratio, student
+from clientlab.statistics.ratios import (
+    CONFIDENCE,
+    FEWEST_ROUNDS,
+    Ratio,
+    Series,
+    expected_width,
+    paired_ratio,
+    student,
+)
 from clientlab.statistics.simultaneous import TurningPoint, find_turning_point
 
-EQUAL = 1.05  # two arms are called equal if the whole interval of their ratio lies between 1/1.05 and 1.05
+# Two arms are called equal if the whole interval of their ratio lies between 1/1.05 and
+# 1.05.
+EQUAL = 1.05
 EQUAL_SHARE = "5 %"  # the same in a sentence
 
-MOST_ROUNDS_WORTH = 100  # if showing a difference takes more rounds than this, it is too small to be worth them
+# If showing a difference takes more rounds than this, it is too small to be worth them.
+MOST_ROUNDS_WORTH = 100
 NOT_WORTH = f"more than {MOST_ROUNDS_WORTH} rounds at this spread: not worth it"
 
 MATERIAL, MATERIAL_SPREAD = 1.03, 2.0
-"""The least differences of figures and of their spreads that matter. A claim whose interval includes 1 and excludes
-them is settled. To know spreads to 3 % would take thousands of rounds."""
+"""The least differences of figures and of their spreads that matter.
+
+A claim whose interval includes 1 and excludes them is settled. To know spreads to 3 %
+would take thousands of rounds.
+"""
 
 FEWEST_SEQUENTIAL_ROUNDS = 5
 SEQUENTIAL_CONFIDENCE = 0.97
-"""Level of the intervals of a sequential run. They contain the truth as often as the 95 % intervals of other runs."""
+"""Level of the intervals of a sequential run.
+
+They contain the truth as often as the 95 % intervals of other runs.
+"""
 DECIDED_CONFIDENCE = 0.999
-"""An interval of this level that decides a claim ends its rounds, however wide. Such an interim look hardly changes the
-level of the last one (Haybittle 1971, Peto et al. 1976)."""
+"""An interval of this level that decides a claim ends its rounds, however wide.
+
+Such an interim look hardly changes the level of the last one (Haybittle 1971, Peto et
+al. 1976).
+"""
 _ROUNDING = 1e-12
 _POWER_QUANTILE = 0.84
 """The normal quantile of 80 %."""
@@ -44,21 +67,31 @@ _POOLED_QUANTILE, _MOST_QUANTILE = 2.2, 2.5
 
 
 def decide(ratio: Ratio | None) -> Finding:
-    """Decide about a ratio of times: slower or faster if its interval excludes 1, equal if it is narrow enough."""
+    """Decide about a ratio of times: slower or faster if its interval excludes 1, equal
+    if it is narrow enough.
+    """
     return judge_direction(ratio, EQUAL)
 
 
 def rounds_for_edge(ratio: Ratio, edge: float) -> int | None:
-    """Return about how many rounds show on which side of an edge the ratio is, or None if that is not worth it."""
+    """Return about how many rounds show on which side of an edge the ratio is, or None
+    if that is not worth it.
+    """
     distance = abs(math.log(ratio.value / edge))
-    return _rounds_for_width(ratio, distance) if distance and ratio.interval is not None else None
+    return (
+        _rounds_for_width(ratio, distance)
+        if distance and ratio.interval is not None
+        else None
+    )
 
 
 def _rounds_for_width(ratio: Ratio, distance: float) -> int | None:
-    """Return how many rounds in total decide in most runs; without outliers, twice as many nearly always do.
+    """Return how many rounds in total decide in most runs; without outliers, twice as
+    many nearly always do.
 
-    `distance`: of the ratio from the edge, in logarithms. An interval whose half is as wide decides in half of all
-    runs, so it has to be narrower, by what its middle varies. Return None if that takes more than `MOST_ROUNDS_WORTH`.
+    `distance`: of the ratio from the edge, in logarithms. An interval whose half is as
+    wide decides in half of all runs, so it has to be narrower, by what its middle
+    varies. Return None if that takes more than `MOST_ROUNDS_WORTH`.
     """
     if ratio.interval is None:
         return FEWEST_ROUNDS
@@ -66,13 +99,23 @@ def _rounds_for_width(ratio: Ratio, distance: float) -> int | None:
     if not low or math.isinf(high):
         return None
     half = math.log(high / low) / 2
-    quantile = _POOLED_QUANTILE if ratio.pooled else min(_MOST_QUANTILE, student(ratio.rounds - 1, ratio.confidence))
+    quantile = (
+        _POOLED_QUANTILE
+        if ratio.pooled
+        else min(_MOST_QUANTILE, student(ratio.rounds - 1, ratio.confidence))
+    )
     distance *= quantile / (quantile + _POWER_QUANTILE)
 
     def relative_width(rounds: int) -> float:
-        return 1 / math.sqrt(rounds) if ratio.pooled else expected_width(rounds, ratio.confidence)
+        return (
+            1 / math.sqrt(rounds)
+            if ratio.pooled
+            else expected_width(rounds, ratio.confidence)
+        )
 
-    wanted = relative_width(ratio.rounds) * min(distance / half, 1.0) if half else math.inf
+    wanted = (
+        relative_width(ratio.rounds) * min(distance / half, 1.0) if half else math.inf
+    )
     more = range(ratio.rounds + 1, MOST_ROUNDS_WORTH + 1)
     return next((rounds for rounds in more if relative_width(rounds) <= wanted), None)
 
@@ -81,9 +124,11 @@ def _rounds_for_width(ratio: Ratio, distance: float) -> int | None:
 class Finding:
     """The verdict on a claim, from the `ratio` of b's figure to a's.
 
-    `more_rounds`: how many rounds in total would settle it. `turning`: for a sweep. `material`: the least difference
-    that matters, for a claim that one arm has less than another. `negligible`: the difference of an inconclusive claim
-    is surely less than this, so it needs no more rounds. `open`: the ratios whose intervals leave a sweep inconclusive.
+    `more_rounds`: how many rounds in total would settle it. `turning`: for a sweep.
+    `material`: the least difference that matters, for a claim that one arm has less
+    than another. `negligible`: the difference of an inconclusive claim is surely less
+    than this, so it needs no more rounds. `open`: the ratios whose intervals leave a
+    sweep inconclusive.
     """
 
     verdict: Literal["supported", "contradicted", "inconclusive"]
@@ -102,23 +147,34 @@ class Finding:
         return "slower" if self.verdict == "supported" else "faster"
 
 
-def judge_direction(ratio: Ratio | None, material: float = MATERIAL, fewest: int = FEWEST_ROUNDS) -> Finding:
-    """Judge whether a has less than b: the ratio of b to a is above 1. `fewest`: rounds that an interval needs."""
+def judge_direction(
+    ratio: Ratio | None, material: float = MATERIAL, fewest: int = FEWEST_ROUNDS
+) -> Finding:
+    """Judge whether a has less than b: the ratio of b to a is above 1.
+
+    `fewest`: rounds that an interval needs.
+    """
     if ratio is None or ratio.interval is None:
         return Finding("inconclusive", ratio, fewest, material=material)
     low, high = ratio.interval
     if low > 1 or high < 1:
-        return Finding("supported" if low > 1 else "contradicted", ratio, material=material)
+        return Finding(
+            "supported" if low > 1 else "contradicted", ratio, material=material
+        )
     if 1 / material < low and high < material:
         return Finding("inconclusive", ratio, material=material, negligible=material)
-    # More rounds show on which side of 1 the ratio is, or that it differs by less than `material`.
+    # More rounds show on which side of 1 the ratio is, or that it differs by less than
+    # `material`.
     away = abs(math.log(ratio.value))
     more_rounds = _rounds_for_width(ratio, max(away, math.log(material) - away))
     return Finding("inconclusive", ratio, more_rounds, material=material)
 
 
 def judge_band(ratio: Ratio | None, band: tuple[float, float]) -> Finding:
-    """Judge whether the whole interval of b/a lies in the band. Schuirmann (1987) requires it of the 90 % interval."""
+    """Judge whether the whole interval of b/a lies in the band.
+
+    Schuirmann (1987) requires it of the 90 % interval.
+    """
     if ratio is None or ratio.interval is None:
         return Finding("inconclusive", ratio, FEWEST_ROUNDS)
     low, high = ratio.interval
@@ -131,7 +187,8 @@ def judge_band(ratio: Ratio | None, band: tuple[float, float]) -> Finding:
 
 
 def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> Finding:
-    """Judge whether the least figure of a sweep of three or more points is at neither end.
+    """Judge whether the least figure of a sweep of three or more points is at neither
+    end.
 
     The ratio is that of the better end to the least point between the ends.
     """
@@ -141,10 +198,13 @@ def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> F
     inner, last = range(1, len(series) - 1), len(series) - 1
     least = min(inner, key=turning.typical.__getitem__)
     better = 0 if turning.typical[0] <= turning.typical[last] else last
-    # The data choose which inner point and which end are tested, so the error is divided among the candidates
-    # (Bonferroni: level 1 - α/m for the best of m). "Less than both ends" needs no further division: both must hold.
+    # The data choose which inner point and which end are tested, so the error is
+    # divided among the candidates (Bonferroni: level 1 - α/m for the best of m). "Less
+    # than both ends" needs no further division: both must hold.
     level = 1 - (1 - confidence) / len(inner)
-    over_least = {end: paired_ratio(series[end], series[least], level) for end in (0, last)}
+    over_least = {
+        end: paired_ratio(series[end], series[least], level) for end in (0, last)
+    }
     at_ends = 1 - (1 - confidence) / 2
     over_end = [paired_ratio(series[place], series[better], at_ends) for place in inner]
     ratio = over_least[better]
@@ -155,14 +215,25 @@ def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> F
     tested = over_least.values() if turning.best in inner else over_end
     unsure = tuple(one for one in tested if one and not _is_above_1(one))
     if ratio and ratio.high is not None and ratio.high < MATERIAL:
-        return Finding("inconclusive", ratio, turning=turning, negligible=MATERIAL, open=unsure)
+        return Finding(
+            "inconclusive", ratio, turning=turning, negligible=MATERIAL, open=unsure
+        )
     if ratio is None:
         return Finding("inconclusive", ratio, FEWEST_ROUNDS, turning, open=unsure)
-    # More rounds can decide all unsure ratios, or show that no point between the ends matters.
+    # More rounds can decide all unsure ratios, or show that no point between the ends
+    # matters.
     deciding = [_rounds_for_width(one, abs(math.log(one.value))) for one in unsure]
     rounds = [_rounds_for_width(ratio, math.log(MATERIAL / ratio.value))]
-    rounds += [] if None in deciding else [max(filter(None, deciding), default=FEWEST_ROUNDS)]
-    return Finding("inconclusive", ratio, min(filter(None, rounds), default=None), turning, open=unsure)
+    rounds += (
+        [] if None in deciding else [max(filter(None, deciding), default=FEWEST_ROUNDS)]
+    )
+    return Finding(
+        "inconclusive",
+        ratio,
+        min(filter(None, rounds), default=None),
+        turning,
+        open=unsure,
+    )
 
 
 def _is_above_1(ratio: Ratio | None) -> bool:
@@ -170,7 +241,10 @@ def _is_above_1(ratio: Ratio | None) -> bool:
 
 
 def confidence_of(precision: float | None) -> float:
-    """Return the nominal level of a run's intervals. `precision`: None for a run with a planned number of rounds."""
+    """Return the nominal level of a run's intervals.
+
+    `precision`: None for a run with a planned number of rounds.
+    """
     return CONFIDENCE if precision is None else SEQUENTIAL_CONFIDENCE
 
 
@@ -188,17 +262,23 @@ def are_narrow(value: Any, low: Any, high: Any, precision: float) -> Any:
 
 
 def is_settled(finding: Finding, surely: Finding, precision: float) -> bool:
-    """Return whether a claim needs no more rounds. `surely`: the finding at `DECIDED_CONFIDENCE`.
+    """Return whether a claim needs no more rounds.
+
+    `surely`: the finding at `DECIDED_CONFIDENCE`.
 
     More rounds do not help a claim without a ratio, because one of its arms fails.
     """
     if finding.ratio is None or surely.verdict != "inconclusive" or surely.negligible:
         return True
-    if finding.material is not None:  # such a narrow interval either excludes 1 or lies within 1/material and material
+    # Such a narrow interval either excludes 1 or lies within 1/material and material.
+    if finding.material is not None:
         precision = math.sqrt(finding.material) - 1
     return is_precise(finding, precision)
 
 
 def is_precise(finding: Finding, precision: float) -> bool:
     """Return whether all intervals that the verdict rests on are narrow."""
-    return all(ratio is not None and is_narrow(ratio, precision) for ratio in finding.open or (finding.ratio,))
+    return all(
+        ratio is not None and is_narrow(ratio, precision)
+        for ratio in finding.open or (finding.ratio,)
+    )

@@ -1,7 +1,9 @@
-"""Quantiles of Student's t and of the studentised range, and the digamma and trigamma functions.
+"""Quantiles of Student's t and of the studentised range, and the digamma and trigamma
+functions.
 
-scipy has them, but importing `scipy.stats` takes 2 to 4 s, its wheels need 113 MB, and each quantile of its studentised
-range takes ten times as long as here. The tests check these functions against it.
+scipy has them, but importing `scipy.stats` takes 2 to 4 s, its wheels need 113 MB, and
+each quantile of its studentised range takes ten times as long as here. The tests check
+these functions against it.
 """
 
 from __future__ import annotations
@@ -16,15 +18,18 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 _FARTHEST = 8.0  # standard deviations beyond which no normal value is expected
-_NEGLIGIBLE = 45.0  # e^-45 = 3e-20: the share of Student's distribution that the quadrature leaves out
+# E^-45 = 3e-20: the share of Student's distribution that the quadrature leaves out.
+_NEGLIGIBLE = 45.0
 
 
 def t_quantile(degrees: float | Floats, probability: float) -> Floats:
-    """Return the value that Student's t with `degrees` of freedom (at least 1) does not exceed with `probability`.
+    """Return the value that Student's t with `degrees` of freedom (at least 1) does not
+    exceed with `probability`.
 
-    `probability`: from 0.5 to below 1. The result has the shape of `degrees` and a relative error below 1e-10. With
-    t = √f · sinh(u), the density of u is proportional to cosh(u)^-f (Student 1908, The probable error of a mean). The
-    logarithm of the area above u is concave, so Newton's method finds the u of a given area.
+    `probability`: from 0.5 to below 1. The result has the shape of `degrees` and a
+    relative error below 1e-10. With t = √f · sinh(u), the density of u is proportional
+    to cosh(u)^-f (Student 1908, The probable error of a mean). The logarithm of the
+    area above u is concave, so Newton's method finds the u of a given area.
     """
     freedom = np.asarray(degrees, np.float64)
     length = np.arccosh(np.exp(_NEGLIGIBLE / freedom))
@@ -35,7 +40,10 @@ def t_quantile(degrees: float | Floats, probability: float) -> Floats:
         return found
 
     def area_above(u: Floats) -> Floats:
-        found: Floats = length * (density(u[..., None] + length[..., None] * nodes, freedom[..., None]) @ weights)
+        found: Floats = length * (
+            density(u[..., None] + length[..., None] * nodes, freedom[..., None])
+            @ weights
+        )
         return found
 
     u = np.zeros_like(freedom)
@@ -49,16 +57,21 @@ def t_quantile(degrees: float | Floats, probability: float) -> Floats:
 
 @cache
 def range_quantile(count: int, degrees: float, probability: float) -> float:
-    """Return the value that the studentised range of `count` normal values does not exceed with `probability`.
+    """Return the value that the studentised range of `count` normal values does not
+    exceed with `probability`.
 
-    The range is divided by an independent estimate of the values' standard deviation with `degrees` of freedom, at
-    least 2 (Tukey 1953, The problem of multiple comparisons). The relative error is below 1e-4 from 3 degrees on.
+    The range is divided by an independent estimate of the values' standard deviation
+    with `degrees` of freedom, at least 2 (Tukey 1953, The problem of multiple
+    comparisons). The relative error is below 1e-4 from 3 degrees on.
     """
     values, weights = _quadrature(-_FARTHEST, _FARTHEST)
     densities = weights * np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
-    # The square of a node is an estimate of the deviation: few degrees of freedom put the tail of the range near 0.
+    # The square of a node is an estimate of the deviation: few degrees of freedom put
+    # the tail of the range near 0.
     width = 1 / math.sqrt(2 * degrees)
-    roots, weights = _quadrature(math.sqrt(max(0.0, 1 - 8 * width)), math.sqrt(1 + 10 * width))
+    roots, weights = _quadrature(
+        math.sqrt(max(0.0, 1 - 8 * width)), math.sqrt(1 + 10 * width)
+    )
     logs = (degrees - 1) * np.log(roots**2) - degrees * (roots**4 - 1) / 2
     shares = weights * roots * np.exp(logs - logs.max())
     shares /= shares.sum()
@@ -66,7 +79,8 @@ def range_quantile(count: int, degrees: float, probability: float) -> float:
     below = np.interp(values, *normal)
 
     def is_above(studentised: float) -> bool:
-        # The density of the largest value, times the probability that all others lie within the range below it.
+        # The density of the largest value, times the probability that all others lie
+        # within the range below it.
         inside = below - np.interp(values - studentised * roots[:, None] ** 2, *normal)
         return float(shares @ (count * inside ** (count - 1)) @ densities) > probability
 
@@ -77,14 +91,18 @@ def range_quantile(count: int, degrees: float, probability: float) -> float:
 
 
 def digamma(x: Floats) -> Floats:
-    """Return ψ(x) for x > 0: 12 steps of the recurrence, then the series of Abramowitz and Stegun (1964), 6.3.18."""
+    """Return ψ(x) for x > 0: 12 steps of the recurrence, then the series of Abramowitz
+    and Stegun (1964), 6.3.18.
+    """
     y = x + 12
     found: Floats = np.log(y) - 1 / (2 * y) - 1 / (12 * y**2) + 1 / (120 * y**4)
     return found - sum(1 / (x + step) for step in range(12))
 
 
 def trigamma(x: Floats) -> Floats:
-    """Return ψ'(x) for x > 0: 12 steps of the recurrence, then the series of Abramowitz and Stegun (1964), 6.4.12."""
+    """Return ψ'(x) for x > 0: 12 steps of the recurrence, then the series of Abramowitz
+    and Stegun (1964), 6.4.12.
+    """
     y = x + 12
     found: Floats = 1 / y + 1 / (2 * y**2) + 1 / (6 * y**3) - 1 / (30 * y**5)
     return found + sum(1 / (x + step) ** 2 for step in range(12))
@@ -92,7 +110,13 @@ def trigamma(x: Floats) -> Floats:
 
 def trigamma_inverse(value: float) -> float:
     """Return the x between 1e-4 and 1e4 whose ψ'(x) is `value`. ψ' decreases with x."""
-    return math.exp(_bisect(lambda x: float(trigamma(np.array(math.exp(x)))) < value, math.log(1e-4), math.log(1e4)))
+    return math.exp(
+        _bisect(
+            lambda x: float(trigamma(np.array(math.exp(x)))) < value,
+            math.log(1e-4),
+            math.log(1e4),
+        )
+    )
 
 
 def _bisect(is_above: Callable[[float], bool], low: float, high: float) -> float:
@@ -104,9 +128,14 @@ def _bisect(is_above: Callable[[float], bool], low: float, high: float) -> float
 
 @cache
 def _normal_table() -> tuple[Floats, Floats]:
-    """Return normal values and their cumulative probabilities. Interpolation between them errs by less than 1e-7."""
+    """Return normal values and their cumulative probabilities.
+
+    Interpolation between them errs by less than 1e-7.
+    """
     grid = np.linspace(-_FARTHEST, _FARTHEST, 16_001)
-    return grid, np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in grid.tolist()])
+    return grid, np.array(
+        [math.erfc(-value / math.sqrt(2)) / 2 for value in grid.tolist()]
+    )
 
 
 _legendre = cache(np.polynomial.legendre.leggauss)

@@ -1,8 +1,9 @@
-"""Drift: whether a figure changes over the rounds of a run, or within them, by more than chance.
+"""Drift: whether a figure changes over the rounds of a run, or within them, by more
+than chance.
 
-A server that warms up, or a cache that fills, changes the figures of all arms. Intervals
-do not tell, since ratios are paired by round. The tests compare the rounds in their own
-order with other orders of the same rounds, so they need no model of the noise
+A server that warms up, or a cache that fills, changes the figures of all arms.
+Intervals do not tell, since ratios are paired by round. The tests compare the rounds in
+their own order with other orders of the same rounds, so they need no model of the noise
 (permutation tests: Fisher 1935, The design of experiments). They look at what all arms
 have in common, and at each arm beside that.
 """

@@ -1,6 +1,7 @@
 """Histograms of latencies. trial/figures.py computes a trial's percentiles.
 
-Histograms have HdrHistogram's format (hdrhistogram.org), V2, compressed, base64. Buckets are in nanoseconds.
+Histograms have HdrHistogram's format (hdrhistogram.org), V2, compressed, base64.
+Buckets are in nanoseconds.
 """
 
 from __future__ import annotations
@@ -13,27 +14,47 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-from hdrh.codec import HdrCookieException, HdrHistogramSettingsException, HdrLengthException
+from hdrh.codec import (
+    HdrCookieException,
+    HdrHistogramSettingsException,
+    HdrLengthException,
+)
 from hdrh.histogram import HdrHistogram
 
 from clientlab.statistics.distributions import Floats as Floats
 
-QUANTILES: dict[str, float] = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
-FEWEST_REQUESTS: dict[str, int] = {"p999": 1000}  # with fewer, the quantile would be the maximum by another name
+QUANTILES: dict[str, float] = {
+    "p50": 50.0,
+    "p90": 90.0,
+    "p95": 95.0,
+    "p99": 99.0,
+    "p999": 99.9,
+}
+FEWEST_REQUESTS: dict[str, int] = {
+    "p999": 1000
+}  # with fewer, the quantile would be the maximum by another name
 SLICES = 60  # number of equal parts of a trial's time in which requests are counted
 _NANOSECONDS = 1e9
 _LONGEST = 3600 * 10**9  # longer times are counted as this one
-_SETTINGS = (1, _LONGEST, 3)  # lowest and highest value in nanoseconds, and significant digits
+_SETTINGS = (
+    1,
+    _LONGEST,
+    3,
+)  # lowest and highest value in nanoseconds, and significant digits
 
 
 def rank_of(percent: float, count: int) -> int:
-    """Return the nearest rank, from 1, of a percentile of `count` values (Hyndman and Fan 1996, type 1)."""
+    """Return the nearest rank, from 1, of a percentile of `count` values (Hyndman and
+    Fan 1996, type 1).
+    """
     return min(max(math.ceil(percent / 100 * count - 1e-9), 1), count)
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """`seconds`: the upper ends of the non-empty buckets, ascending; `counts`: the latencies in each bucket."""
+    """`seconds`: the upper ends of the non-empty buckets, ascending; `counts`: the
+    latencies in each bucket.
+    """
 
     seconds: Floats
     counts: npt.NDArray[np.int64]
@@ -43,12 +64,18 @@ class Distribution:
         return int(self.counts.sum())
 
     def quantiles(self, shares: Floats) -> Floats:
-        """Return the least seconds that each share (0 to 1) of the latencies does not exceed: the nearest rank."""
-        found: Floats = np.quantile(self.seconds, shares, weights=self.counts, method="inverted_cdf")
+        """Return the least seconds that each share (0 to 1) of the latencies does not
+        exceed: the nearest rank.
+        """
+        found: Floats = np.quantile(
+            self.seconds, shares, weights=self.counts, method="inverted_cdf"
+        )
         return found
 
     def shares(self, edges: Floats) -> Floats:
-        """Return the share of latencies between each pair of neighbouring `edges` (seconds, ascending)."""
+        """Return the share of latencies between each pair of neighbouring `edges`
+        (seconds, ascending).
+        """
         counts, _ = np.histogram(self.seconds, edges, weights=self.counts)
         found: Floats = counts / self.total
         return found
@@ -58,7 +85,8 @@ def make_histogram(seconds: Floats) -> HdrHistogram:
     """Return the histogram of latencies, with three significant digits."""
     histogram = HdrHistogram(*_SETTINGS)
     whole = np.clip(np.rint(seconds * _NANOSECONDS), 1, _LONGEST).astype(np.int64)
-    # Round to the digits that the histogram keeps, so that equal values are recorded in one go.
+    # Round to the digits that the histogram keeps, so that equal values are recorded in
+    # one go.
     shift = np.maximum(np.floor(np.log2(whole)).astype(np.int64) - 11, 0)
     values, counts = np.unique((whole >> shift) << shift, return_counts=True)
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
@@ -67,20 +95,32 @@ def make_histogram(seconds: Floats) -> HdrHistogram:
 
 
 def decode_histogram(encoded: str, unit: float) -> Distribution:
-    """Return the buckets of an encoded histogram. `unit`: the seconds that a value of 1 stands for."""
+    """Return the buckets of an encoded histogram.
+
+    `unit`: the seconds that a value of 1 stands for.
+    """
     histogram = HdrHistogram.decode(encoded)
     counts = np.ctypeslib.as_array(histogram.counts)
     places = np.flatnonzero(counts)
     tops = _find_bucket_ends(
-        histogram.lowest_trackable_value, histogram.highest_trackable_value, histogram.significant_figures
+        histogram.lowest_trackable_value,
+        histogram.highest_trackable_value,
+        histogram.significant_figures,
     )
     return Distribution(tops[places] * unit, counts[places].astype(np.int64))
 
 
 def merge_distributions(parts: Sequence[Distribution]) -> Distribution:
-    """Return the sum of one distribution or more. Counts are added up; quantiles are never averaged."""
-    seconds, places = np.unique(np.concatenate([part.seconds for part in parts]), return_inverse=True)
-    counts = np.bincount(places, np.concatenate([part.counts for part in parts]), len(seconds))
+    """Return the sum of one distribution or more.
+
+    Counts are added up; quantiles are never averaged.
+    """
+    seconds, places = np.unique(
+        np.concatenate([part.seconds for part in parts]), return_inverse=True
+    )
+    counts = np.bincount(
+        places, np.concatenate([part.counts for part in parts]), len(seconds)
+    )
     return Distribution(seconds, counts.astype(np.int64))
 
 
@@ -89,16 +129,26 @@ def check_histogram(encoded: str) -> str:
     try:
         HdrHistogram.decode(encoded)
     except (
-        ValueError, TypeError, IndexError, OverflowError, zlib.error,
-        HdrCookieException, HdrHistogramSettingsException, HdrLengthException,
-    ) as error:  # fmt: skip
+        ValueError,
+        TypeError,
+        IndexError,
+        OverflowError,
+        zlib.error,
+        HdrCookieException,
+        HdrHistogramSettingsException,
+        HdrLengthException,
+    ) as error:
         raise ValueError(f"not a histogram: {error or type(error).__name__}") from error
     return encoded
 
 
 @cache
 def _find_bucket_ends(lowest: int, highest: int, digits: int) -> Floats:
-    """Return the highest value of each bucket of a histogram with that range and precision."""
+    """Return the highest value of each bucket of a histogram with that range and
+    precision.
+    """
     empty = HdrHistogram(lowest, highest, digits)
     lows = [empty.get_value_from_index(index) for index in range(empty.counts_len)]
-    return np.array([empty.get_highest_equivalent_value(low) for low in lows], np.float64)
+    return np.array(
+        [empty.get_highest_equivalent_value(low) for low in lows], np.float64
+    )

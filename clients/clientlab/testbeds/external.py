@@ -1,4 +1,7 @@
-"""External testbed: the user's own server. The lab starts nothing, and reads no counters."""
+"""External testbed: the user's own server.
+
+The lab starts nothing, and reads no counters.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +38,19 @@ class _Answered(Exception):
 
 
 class ExternalTarget:
-    """The server of one URL, at an `address`. Raise FieldError for a URL or a CA file that cannot be used.
+    """The server of one URL, at an `address`.
 
-    `permits_public` gets addresses of the internet, and returns whether load may go there.
+    Raise FieldError for a URL or a CA file that cannot be used.
+
+    `permits_public` gets addresses of the internet, and returns whether load may go
+    there.
     """
 
     def __init__(
-        self, url: str, ca_file: str | None = None, permits_public: Callable[[Sequence[str]], bool] = lambda _: False
+        self,
+        url: str,
+        ca_file: str | None = None,
+        permits_public: Callable[[Sequence[str]], bool] = lambda _: False,
     ) -> None:
         parts = split_url(url)
         self.secure = parts.scheme == "https"
@@ -50,13 +59,18 @@ class ExternalTarget:
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._host = parts.hostname or ""
         refusing, self._peers = _find_peers(parts, permits_public)
-        self.address = PeerAddress(f"{parts.scheme}://{parts.netloc}", refusing, ca_file)
+        self.address = PeerAddress(
+            f"{parts.scheme}://{parts.netloc}", refusing, ca_file
+        )
         self._unanswered: Workload | None = None
 
     def probe(self, workload: Workload) -> None:
-        """Send one request of the workload. Raise FieldError if the response is missing or an error.
+        """Send one request of the workload.
 
-        It is sent again if it fails at once: a server may fail its first request, or some of them.
+        Raise FieldError if the response is missing or an error.
+
+        It is sent again if it fails at once: a server may fail its first request, or
+        some of them.
         """
         for left in reversed(range(_PROBES)):
             try:
@@ -76,23 +90,45 @@ class ExternalTarget:
         try:
             status = self._send(request, workload.timeout, keep_beginning)
         except Exception as error:
-            reason = f"no response to {request.method} ({str(error) or type(error).__name__})"
-            hint = "name the CA's PEM file with `ca_file`" if isinstance(error, ssl.SSLError) else "correct the URL"
-            raise FieldError(["url"], f"{reason}; {hint}", value=mask_text(request.url)) from error
+            reason = (
+                f"no response to {request.method}"
+                f" ({str(error) or type(error).__name__})"
+            )
+            hint = (
+                "name the CA's PEM file with `ca_file`"
+                if isinstance(error, ssl.SSLError)
+                else "correct the URL"
+            )
+            raise FieldError(
+                ["url"], f"{reason}; {hint}", value=mask_text(request.url)
+            ) from error
         # Single requests of a recording may have failed when it was made.
         if workload.replay is None and status_kind(status, workload.expect) is not None:
-            message = f"status {status} for each of {_PROBES} {workload.method}s, so every request would be an error"
+            message = (
+                f"status {status} for each of {_PROBES} {workload.method}s, so every"
+                " request would be an error"
+            )
             if answer := " ".join(beginning.decode(errors="replace").split()):
                 message += f" ({mask_text(answer)})"
-            advice = "correct the path, the method or the headers, or name the statuses of successes with `expect`"
+            advice = (
+                "correct the path, the method or the headers, or name the statuses of"
+                " successes with `expect`"
+            )
             if "Content-Type" in request.headers.keys() - workload.headers.keys():
-                advice += f"; the body was sent as {request.headers['Content-Type']}: `headers` names no Content-Type"
-            raise FieldError(["url"], f"{message}; {advice}", value=mask_text(request.url))
+                advice += (
+                    f"; the body was sent as {request.headers['Content-Type']}:"
+                    " `headers` names no Content-Type"
+                )
+            raise FieldError(
+                ["url"], f"{message}; {advice}", value=mask_text(request.url)
+            )
 
     def trouble(self, workload: Workload) -> str | None:
-        """Return why a request of the workload gets no response; None if it gets one, with any status.
+        """Return why a request of the workload gets no response; None if it gets one,
+        with any status.
 
-        The lab knows no health check of this server. The body may be endless, so only its beginning is read.
+        The lab knows no health check of this server. The body may be endless, so only
+        its beginning is read.
         """
         self._unanswered = workload
         request = requests_of(workload, self.address.url)(0)
@@ -105,14 +141,25 @@ class ExternalTarget:
                 self._send(request, workload.timeout, stop_reading)
         except Exception as error:  # noqa: BLE001 - whatever its kind, there was no response
             reason = str(error) or type(error).__name__
-            silent = f"{self.name} does not answer a plain {request.method} within {workload.timeout:g} s ({reason})"
+            silent = (
+                f"{self.name} does not answer a plain {request.method} within"
+                f" {workload.timeout:g} s ({reason})"
+            )
             return find_exhaustion(error) or silent
         self._unanswered = None
         return None
 
-    def _send(self, request: Request, timeout: float, sink: Callable[[bytes], object]) -> int:
-        """Send a request on a new connection and return its status. `sink` gets the body as it comes, and may raise."""
-        client = HttpClient(Budget(1, timeout, self.address.ca_file, chunk_size=None, decode=True), lambda: None)
+    def _send(
+        self, request: Request, timeout: float, sink: Callable[[bytes], object]
+    ) -> int:
+        """Send a request on a new connection and return its status.
+
+        `sink` gets the body as it comes, and may raise.
+        """
+        client = HttpClient(
+            Budget(1, timeout, self.address.ca_file, chunk_size=None, decode=True),
+            lambda: None,
+        )
         client.open()
         try:
             return client.stream(request, sink)
@@ -120,9 +167,14 @@ class ExternalTarget:
             client.close()
 
     def serve(self) -> None:
-        """Wait for a server that did not answer in an earlier trial. Raise ServerLost if it stays away."""
+        """Wait for a server that did not answer in an earlier trial.
+
+        Raise ServerLost if it stays away.
+        """
         until = time.monotonic() + OUTAGE_SECONDS
-        while self._unanswered is not None and (trouble := self.trouble(self._unanswered)):
+        while self._unanswered is not None and (
+            trouble := self.trouble(self._unanswered)
+        ):
             if time.monotonic() > until:
                 raise ServerLost(trouble)
             time.sleep(_PAUSE_SECONDS)
@@ -130,51 +182,81 @@ class ExternalTarget:
     @property
     def target(self) -> tuple[str, int]:
         """The server's first IP address that accepted a connection, and its port."""
-        return next(peer for peer in self._peers if peer not in self.address.refusing), self.address.port
+        return (
+            next(peer for peer in self._peers if peer not in self.address.refusing),
+            self.address.port,
+        )
 
     def behind_link(self, port: int) -> PeerAddress:
-        """Return the server's address behind a link with this port. With TLS, the certificate's name stays."""
+        """Return the server's address behind a link with this port.
+
+        With TLS, the certificate's name stays.
+        """
         if not self.secure:
             return PeerAddress(f"http://{LOOPBACK}:{port}")
         refusing = tuple(one for one in self._peers if one != LOOPBACK)
-        return PeerAddress(f"https://{self._host}:{port}", refusing, self.address.ca_file)
+        return PeerAddress(
+            f"https://{self._host}:{port}", refusing, self.address.ca_file
+        )
 
     def fit(self, workload: Workload, *, linked: bool) -> Workload:
-        """Return the workload with the path of the URL, if it has one, and with the server's name if links are used."""
+        """Return the workload with the path of the URL, if it has one, and with the
+        server's name if links are used.
+        """
         fitted = workload
         if workload.stream is not None:
             path = "/" if workload.path == "/stream" else workload.path
-            fitted = replace(workload, marks=False, first=None, every=None, events=None, path=path)
+            fitted = replace(
+                workload, marks=False, first=None, every=None, events=None, path=path
+            )
         fitted = fitted if self.path == "/" else replace(fitted, path=self.path)
         return self.named_in(fitted) if linked else fitted
 
     def named_in(self, workload: Workload) -> Workload:
-        """Return the workload with the server's name in the header Host, unless it has one, for use behind a link."""
+        """Return the workload with the server's name in the header Host, unless it has
+        one, for use behind a link.
+        """
         named = any(name.lower() == "host" for name in workload.headers)
-        return workload if named else replace(workload, headers={**workload.headers, "Host": self.name})
+        return (
+            workload
+            if named
+            else replace(workload, headers={**workload.headers, "Host": self.name})
+        )
 
     def check_link(self) -> None:
-        """Raise FieldError if clients that verify the server's certificate cannot connect to a link."""
+        """Raise FieldError if clients that verify the server's certificate cannot
+        connect to a link.
+        """
         if self.secure and LOOPBACK not in self._peers:
-            message = f"a link listens at {LOOPBACK}, which is not {self._host}; measure an http:// address"
+            message = (
+                f"a link listens at {LOOPBACK}, which is not {self._host}; measure an"
+                " http:// address"
+            )
             raise FieldError(["url"], message, also=["rtt"])
 
 
 class ExternalServers(UserDict[str, ExternalTarget]):
     """The user's own servers as one testbed, whose upstreams have the servers' names.
 
-    A server without a name in `urls` gets its host and port as its name. `ca_file` is for those with https. Otherwise
-    like `ExternalTarget`.
+    A server without a name in `urls` gets its host and port as its name. `ca_file` is
+    for those with https. Otherwise like `ExternalTarget`.
     """
 
     def __init__(
-        self, urls: Mapping[str, str], ca_file: str | None, permits_public: Callable[[Sequence[str]], bool]
+        self,
+        urls: Mapping[str, str],
+        ca_file: str | None,
+        permits_public: Callable[[Sequence[str]], bool],
     ) -> None:
         super().__init__()
-        secure = [url for url in urls.values() if url.lower().startswith("https:")] or urls.values()
+        secure = [
+            url for url in urls.values() if url.lower().startswith("https:")
+        ] or urls.values()
         for name, url in urls.items():
             try:
-                server = ExternalTarget(url, ca_file if url in secure else None, permits_public)
+                server = ExternalTarget(
+                    url, ca_file if url in secure else None, permits_public
+                )
             except FieldError as error:
                 raise error.within(*(["servers", name] if name else [])) from error
             self[name or server.name] = server
@@ -189,7 +271,9 @@ class ExternalServers(UserDict[str, ExternalTarget]):
         """Return address and port of each server."""
         return [server.target for server in self.values()]
 
-    def behind_link(self, upstream: str, _route: str, port_of: Callable[[tuple[str, int]], int]) -> PeerAddress:
+    def behind_link(
+        self, upstream: str, _route: str, port_of: Callable[[tuple[str, int]], int]
+    ) -> PeerAddress:
         return self[upstream].behind_link(port_of(self[upstream].target))
 
     def check(self) -> None:
@@ -203,7 +287,10 @@ class ExternalServers(UserDict[str, ExternalTarget]):
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the parts of a URL. Raise FieldError without http(s) scheme, host or valid port, or with a password."""
+    """Return the parts of a URL.
+
+    Raise FieldError without http(s) scheme, host or valid port, or with a password.
+    """
     shown = repr(mask_text(url))
     try:
         parts = urlsplit(url)
@@ -212,18 +299,30 @@ def split_url(url: str) -> SplitResult:
     except ValueError as error:
         raise FieldError(["url"], f"{error}; correct the URL", value=shown) from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        message = "the host, or http:// or https://, is missing; write the whole URL: http://127.0.0.1:8000/"
+        message = (
+            "the host, or http:// or https://, is missing; write the whole URL:"
+            " http://127.0.0.1:8000/"
+        )
         raise FieldError(["url"], message, value=shown)
     if parts.username is not None:
-        message = "not all clients send the user name in it; write a header 'Authorization: ...'"
+        message = (
+            "not all clients send the user name in it; write a header 'Authorization:"
+            " ...'"
+        )
         raise FieldError(["url"], message, value=shown)
     return parts
 
 
 def _check_ca_file(ca_file: str, url: str) -> str:
-    """Return the absolute path, since trials run in another folder. Raise FieldError if no client could use it."""
+    """Return the absolute path, since trials run in another folder.
+
+    Raise FieldError if no client could use it.
+    """
     if not url.startswith("https:"):
-        message = f"only an https:// address has a certificate, and `url` is {mask_text(url)!r}; leave it out"
+        message = (
+            "only an https:// address has a certificate, and `url` is"
+            f" {mask_text(url)!r}; leave it out"
+        )
         raise FieldError(["ca_file"], message)
     try:
         ssl.create_default_context(cafile=ca_file)
@@ -238,21 +337,31 @@ def _find_peers(
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the addresses of the host that refuse connections, and all its addresses.
 
-    Raise FieldError if all refuse, or if one is an address of the internet without permission.
+    Raise FieldError if all refuse, or if one is an address of the internet without
+    permission.
     """
     host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise FieldError(["url"], f"host {host!r} is not found ({reason}); correct the URL") from error
+        raise FieldError(
+            ["url"], f"host {host!r} is not found ({reason}); correct the URL"
+        ) from error
     addresses = list(dict.fromkeys(str(peer[0]) for *_, peer in found))
-    others = sorted(one for one in addresses if ipaddress.ip_address(one.partition("%")[0]).is_global)
+    others = sorted(
+        one
+        for one in addresses
+        if ipaddress.ip_address(one.partition("%")[0]).is_global
+    )
     if others and not permits_public(others):
         message = (
-            f"load would go to {', '.join(others)} on the internet; set CLIENTLAB_PUBLIC=1 if its owner permits that"
+            f"load would go to {', '.join(others)} on the internet; set"
+            " CLIENTLAB_PUBLIC=1 if its owner permits that"
         )
-        raise FieldError(["url"], message, value=repr(f"{parts.scheme}://{parts.netloc}"))
+        raise FieldError(
+            ["url"], message, value=repr(f"{parts.scheme}://{parts.netloc}")
+        )
     refusing = []
     for family, kind, protocol, _, peer in found:
         with socket.socket(family, kind, protocol) as probe:
@@ -260,5 +369,8 @@ def _find_peers(
             if probe.connect_ex(peer) != 0:
                 refusing.append(str(peer[0]))
     if len(refusing) == len(found):
-        raise FieldError(["url"], f"nothing listens at {host}:{port}; start the server or correct the URL")
+        raise FieldError(
+            ["url"],
+            f"nothing listens at {host}:{port}; start the server or correct the URL",
+        )
     return tuple(refusing), addresses

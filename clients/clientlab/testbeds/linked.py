@@ -1,4 +1,6 @@
-"""A testbed behind an emulated link: the same servers, whose addresses are those of the link's process."""
+"""A testbed behind an emulated link: the same servers, whose addresses are those of the
+link's process.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,29 @@ from clientlab.workload.workload import Workload
 _ANSWER_SECONDS = 30.0
 _STOP_SECONDS = 2.0
 
-_MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
-"""Make glibc reuse freed memory. With its defaults, 10 MB arrived 3.5 to 6.3 ms late, instead of 0.3 to 1.4 ms."""
+_MALLOC = {
+    "MALLOC_TRIM_THRESHOLD_": str(256 * 2**20),
+    "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+}
+"""Make glibc reuse freed memory.
+
+With its defaults, 10 MB arrived 3.5 to 6.3 ms late, instead of 0.3 to 1.4 ms.
+"""
 
 
 class LinkProcess:
-    """A context manager that runs a link before `targets` (hosts and ports). `cpus`: empty means all."""
+    """A context manager that runs a link before `targets` (hosts and ports).
 
-    def __init__(self, link: Link, targets: Iterable[HostPort], log_folder: Path, cpus: Collection[int] = ()) -> None:
+    `cpus`: empty means all.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        targets: Iterable[HostPort],
+        log_folder: Path,
+        cpus: Collection[int] = (),
+    ) -> None:
         self._name, self._link, self._cpus = f"link of {link}", link, cpus
         self._targets = list(dict.fromkeys(targets))
         self._log = log_folder / f"link-{re.sub(r'[^A-Za-z0-9.]+', '-', str(link))}.log"
@@ -57,13 +74,24 @@ class LinkProcess:
         return self._process.pid
 
     def port_of(self, target: HostPort) -> int:
-        """Return the port of 127.0.0.1 that leads to this target. It stays the same after a restart."""
+        """Return the port of 127.0.0.1 that leads to this target.
+
+        It stays the same after a restart.
+        """
         return self._ports[self._targets.index(target)]
 
     def read_use(self) -> ServerUse | None:
-        """Return the CPU time of the link (None on macOS), and the bytes of a limited bandwidth. Raise ServerLost."""
+        """Return the CPU time of the link (None on macOS), and the bytes of a limited
+        bandwidth.
+
+        Raise ServerLost.
+        """
         seconds = usage.cpu_seconds_of(self.pid)
-        found = None if seconds is None else ServerUse(cpu_seconds=seconds, processes=1, cpu_step_seconds=0.0)
+        found = (
+            None
+            if seconds is None
+            else ServerUse(cpu_seconds=seconds, processes=1, cpu_step_seconds=0.0)
+        )
         if found is None or self._link.bandwidth is None:
             return found
         assert self._process.stdin is not None  # noqa: S101 - it is a pipe
@@ -71,7 +99,9 @@ class LinkProcess:
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
         if not (line := self._read_line()):
-            child_processes.stop(self._process, 0)  # so that it is started again for the next trial
+            child_processes.stop(
+                self._process, 0
+            )  # so that it is started again for the next trial
             raise ServerLost(f"{self._name} does not answer (log: {self._log})")
         counted = json.loads(line)
         return found.model_copy(update={name: counted[name] for name in OF_LINK})
@@ -86,34 +116,49 @@ class LinkProcess:
         try:
             self._start()
         except LabError as error:
-            raise IncompleteRun(f"{self._name} had to be started again: {error}") from error
+            raise IncompleteRun(
+                f"{self._name} had to be started again: {error}"
+            ) from error
 
     def _start(self) -> None:
         command = OWN.command("clientlab.link", "--rtt", f"{self._link.rtt:.9f}")
         if self._link.bandwidth is not None:
             command += ["--bandwidth", f"{self._link.bandwidth:.3f}bit"]
         for host, port in self._targets:
-            command += ["--forward", f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+            command += [
+                "--forward",
+                f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            ]
         for port in self._ports:
             command += ["--listen", f"{LOOPBACK}:{port}"]
         pipe, environment = subprocess.PIPE, {**os.environ, **_MALLOC}
-        self._process = child_processes.start(command, self._log, environment, stdin=pipe, stdout=pipe, cpus=self._cpus)
+        self._process = child_processes.start(
+            command, self._log, environment, stdin=pipe, stdout=pipe, cpus=self._cpus
+        )
         try:
             self._ports = json.loads(self._read_line())["ports"]
         except ValueError as error:
             self._stop(_STOP_SECONDS)  # unless it has ended by itself
             how = child_processes.describe_end(self._process, self._log)
-            raise LabError(f"{self._name} did not start: it {how} (log: {self._log})") from error
+            raise LabError(
+                f"{self._name} did not start: it {how} (log: {self._log})"
+            ) from error
         except BaseException:  # Ctrl-C: nobody else knows the process yet
             self._stop(0)
             raise
 
     def _read_line(self) -> bytes:
-        """Return the next line that the process prints, or nothing if it has ended or is silent for a long time."""
+        """Return the next line that the process prints, or nothing if it has ended or
+        is silent for a long time.
+        """
         assert self._process.stdout is not None  # noqa: S101 - it is a pipe
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            return self._process.stdout.readline() if selector.select(_ANSWER_SECONDS) else b""
+            return (
+                self._process.stdout.readline()
+                if selector.select(_ANSWER_SECONDS)
+                else b""
+            )
 
     def _stop(self, patience: float) -> None:
         child_processes.stop(self._process, patience)
@@ -130,7 +175,9 @@ class LinkedTestbed:
     process: LinkProcess
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it is running, and restart the link if it has ended."""
+        """Start that upstream unless it is running, and restart the link if it has
+        ended.
+        """
         self.testbed.serve(upstream)
         try:
             self.process.check()
@@ -142,7 +189,9 @@ class LinkedTestbed:
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
         self.process.check()
-        return self.testbed.reading(upstream, route).model_copy(update={"link": self.process.read_use()})
+        return self.testbed.reading(upstream, route).model_copy(
+            update={"link": self.process.read_use()}
+        )
 
     def check(self) -> None:
         self.process.check()

@@ -1,9 +1,11 @@
-"""Starts the process of a cold trial: imports the libraries that a user's script would, before anything of the lab.
+"""Starts the process of a cold trial: imports the libraries that a user's script would,
+before anything of the lab.
 
-Started as ``python -P cold_start.py MODULES HIDDEN …``, with the arguments of `process` at the end. Both are names of
-modules, separated by blanks. Imports of HIDDEN fail until the process ends, as if those modules were not installed:
-libraries also import modules during a request. The first line of its standard input is the moment when the interpreter
-was started, in monotonic seconds.
+Started as ``python -P cold_start.py MODULES HIDDEN …``, with the arguments of `process`
+at the end. Both are names of modules, separated by blanks. Imports of HIDDEN fail until
+the process ends, as if those modules were not installed: libraries also import modules
+during a request. The first line of its standard input is the moment when the
+interpreter was started, in monotonic seconds.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""Records the events of streams: a sink gets each piece as the client hands it over, and reads the clock at once."""
+"""Records the events of streams: a sink gets each piece as the client hands it over,
+and reads the clock at once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from clientlab.trial.sample_log import EventLog, SampleLog, write_event
 from clientlab.workload.workload import Request, Workload
 
 _MARK_SIZE = 31  # `@` and 30 digits
-_ERROR = re.compile(rb'^event: ?error\b|"type": ?"(?:error|response\.failed)"|^(?:data: ?)?\{"error":', re.MULTILINE)
+_ERROR = re.compile(
+    rb'^event: ?error\b|"type": ?"(?:error|response\.failed)"|^(?:data: ?)?\{"error":',
+    re.MULTILINE,
+)
 _TEXTS = {  # what holds the text of an event, where no mark does
     "sse": rb"^data:(?! ?\[DONE\])",
     "jsonl": rb"^\{",
@@ -26,25 +31,49 @@ _PARSED_SSE = rb"^(?!event:|(?:data: ?)?\[DONE\])."
 
 
 class EventSink:
-    """Takes the events of one stream as the client hands them over. `size`: bytes, or characters of parsed texts.
+    """Takes the events of one stream as the client hands them over.
 
-    `expected`: how many events the lab's upstream sends; None for the user's own server, whose events have no marks,
-    but fit `pattern`.
+    `size`: bytes, or characters of parsed texts.
+
+    `expected`: how many events the lab's upstream sends; None for the user's own
+    server, whose events have no marks, but fit `pattern`.
     """
 
     __slots__ = (
-        "_buffer", "_expected", "_last", "_log", "_next_place", "_pattern", "_pending", "_request", "count", "size",
-    )  # fmt: skip
+        "_buffer",
+        "_expected",
+        "_last",
+        "_log",
+        "_next_place",
+        "_pattern",
+        "_pending",
+        "_request",
+        "count",
+        "size",
+    )
 
-    def __init__(self, log: EventLog, request: int, expected: int | None, pattern: re.Pattern[bytes]) -> None:
-        self._log, self._buffer, self._request, self._expected = log, log.buffer, request, expected
+    def __init__(
+        self,
+        log: EventLog,
+        request: int,
+        expected: int | None,
+        pattern: re.Pattern[bytes],
+    ) -> None:
+        self._log, self._buffer, self._request, self._expected = (
+            log,
+            log.buffer,
+            request,
+            expected,
+        )
         self._pattern, self._next_place = pattern, log.next_place
         self.count = self.size = 0
         self._last: bytes | str = b""
         self._pending = b""  # the end of a chunk that may be the beginning of a mark
 
     def take_event(self, text: str | bytes) -> None:
-        """Take an event, or a line, that the library has parsed: it holds at most one mark."""
+        """Take an event, or a line, that the library has parsed: it holds at most one
+        mark.
+        """
         now = perf_counter()
         self.size += len(text)
         if self._expected is None:
@@ -61,7 +90,10 @@ class EventSink:
         self._record(now, mark.encode() if isinstance(mark, str) else mark)
 
     def take_chunk(self, chunk: bytes) -> None:
-        """Take bytes as they arrived. They may end anywhere, and may hold several events."""
+        """Take bytes as they arrived.
+
+        They may end anywhere, and may hold several events.
+        """
         now = perf_counter()
         self.size += len(chunk)
         chunk = bytes(chunk)  # a memoryview has no `find`
@@ -85,11 +117,19 @@ class EventSink:
             at = chunk.find(b"@", end)
 
     def finish(self) -> None:
-        """Raise Fault if the stream had an error event, or events are missing. Their order is checked later."""
+        """Raise Fault if the stream had an error event, or events are missing.
+
+        Their order is checked later.
+        """
         self._check(self._last.encode() if isinstance(self._last, str) else self._last)
-        if not self.count or (self._expected is not None and self.count != self._expected):
+        if not self.count or (
+            self._expected is not None and self.count != self._expected
+        ):
             expected = "" if self._expected is None else f" of {self._expected:,}"
-            raise Fault("events-missing", f"the stream ended after {self.count:,}{expected} events")
+            raise Fault(
+                "events-missing",
+                f"the stream ended after {self.count:,}{expected} events",
+            )
 
     def _take_lines(self, chunk: bytes, now: float) -> None:
         """Count the events in the whole lines of a chunk without marks."""
@@ -100,7 +140,9 @@ class EventSink:
 
     def _check(self, piece: bytes) -> None:
         if _ERROR.search(piece):
-            raise Fault("event-error", " ".join(piece.decode("utf-8", "replace").split())[:300])
+            raise Fault(
+                "event-error", " ".join(piece.decode("utf-8", "replace").split())[:300]
+            )
 
     def _record(self, now: float, mark: bytes) -> None:
         count = self.count
@@ -111,18 +153,32 @@ class EventSink:
         except struct.error:
             self._buffer = self._log.write_late(place, self._request, now, mark)
         if count == self._expected:  # a stream without an end
-            raise Fault("events-missing", f"the stream goes on after {self._expected:,} events")
+            raise Fault(
+                "events-missing", f"the stream goes on after {self._expected:,} events"
+            )
 
 
 def follow_events(  # noqa: PLR0913 - what a caller knows
-    log: SampleLog, workload: Workload, client: Any, numbers: Iterable[int], read: Callable[..., Any], *, awaited: bool
+    log: SampleLog,
+    workload: Workload,
+    client: Any,
+    numbers: Iterable[int],
+    read: Callable[..., Any],
+    *,
+    awaited: bool,
 ) -> tuple[Iterator[int], Callable[[Request], Any]]:
-    """Return the numbers and a `send` that reads a stream and logs its events with the number of the request.
+    """Return the numbers and a `send` that reads a stream and logs its events with the
+    number of the request.
 
-    `read`: the client's method `events`, which hands over parsed events, or only their texts if `hands_over_texts` is
-    true; or its method `stream`, which passes on chunks as they arrive.
+    `read`: the client's method `events`, which hands over parsed events, or only their
+    texts if `hands_over_texts` is true; or its method `stream`, which passes on chunks
+    as they arrive.
     """
-    current, expected, events = 0, workload.events if workload.marks else None, log.events
+    current, expected, events = (
+        0,
+        workload.events if workload.marks else None,
+        log.events,
+    )
     if workload.stream is None or events is None:
         raise ValueError("a workload without a stream")
     parses, pattern = hasattr(client, "events"), _TEXTS[workload.stream]
@@ -130,7 +186,9 @@ def follow_events(  # noqa: PLR0913 - what a caller knows
         pattern = b""  # a text may be a line feed
     elif parses and workload.stream == "sse":
         pattern = _PARSED_SSE
-    new_sink = partial(EventSink, events, expected=expected, pattern=re.compile(pattern, re.MULTILINE))
+    new_sink = partial(
+        EventSink, events, expected=expected, pattern=re.compile(pattern, re.MULTILINE)
+    )
 
     def follow() -> Iterator[int]:
         nonlocal current

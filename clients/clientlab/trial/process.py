@@ -1,18 +1,21 @@
 """The measured process: does one workload once with one strategy, and nothing else.
 
-Started as ``python -m clientlab.trial.process CONTEXT FD SHARD``, or by `cold_start`. It reads the trial's context from
-the file descriptor CONTEXT, does that shard of it, counted from 0, and writes events to the descriptor FD, one line of
-JSON each:
+Started as ``python -m clientlab.trial.process CONTEXT FD SHARD``, or by `cold_start`.
+It reads the trial's context from the file descriptor CONTEXT, does that shard of it,
+counted from 0, and writes events to the descriptor FD, one line of JSON each:
 
-    ready    warmed up. Waits for a line on standard input before the measured part, or before each slice. The line may
-             hold the moment of the start (monotonic seconds), or the number of the slice's first request
-    waiting  a trial in slices waits for a line before it wakes up for its next slice. Before the first one, the line
-             holds the number of slices
-    sent     all requests have ended, and no process of a pool has: the clock rests until a line comes
+    ready    warmed up. Waits for a line on standard input before the measured part,
+             or before each slice. The line may hold the moment of the start (monotonic
+             seconds), or the number of the slice's first request
+    waiting  a trial in slices waits for a line before it wakes up for its next slice.
+             Before the first one, the line holds the number of slices
+    sent     all requests have ended, and no process of a pool has: the clock rests
+             until a line comes
     done     wall seconds, CPU seconds, peak memory. Waits for a line before it ends
     failed   why the strategy failed. No other event follows
 
-It imports only the parts of the lab that the recorder needs, and only the strategy's own HTTP library.
+It imports only the parts of the lab that the recorder needs, and only the strategy's
+own HTTP library.
 """
 
 from __future__ import annotations
@@ -52,20 +55,29 @@ class Events:
     descriptor: int
 
     def send(self, event: str, **figures: Any) -> None:
-        os.write(self.descriptor, json.dumps({"event": event, **figures}).encode() + b"\n")
+        os.write(
+            self.descriptor, json.dumps({"event": event, **figures}).encode() + b"\n"
+        )
 
     def send_and_wait(self, event: str, **figures: Any) -> str:
-        """Send an event and return the answer, a line. End the process if the parent is gone."""
+        """Send an event and return the answer, a line.
+
+        End the process if the parent is gone.
+        """
         self.send(event, **figures)
         if not (line := sys.stdin.readline()):
             raise SystemExit(1)
         return line.strip()
 
 
-def main(arguments: list[str], import_seconds: float = 0.0, import_cpu_seconds: float = 0.0) -> None:
-    """Run the trial, or a shard of it, whose context is in a file that this process has inherited.
+def main(
+    arguments: list[str], import_seconds: float = 0.0, import_cpu_seconds: float = 0.0
+) -> None:
+    """Run the trial, or a shard of it, whose context is in a file that this process has
+    inherited.
 
-    `import_seconds`: of a cold trial, from the start of the interpreter until the libraries were imported.
+    `import_seconds`: of a cold trial, from the start of the interpreter until the
+    libraries were imported.
     """
     inherited, descriptor, shard = map(int, arguments)
     _end_pool_on_sigterm()
@@ -79,7 +91,9 @@ def main(arguments: list[str], import_seconds: float = 0.0, import_cpu_seconds: 
         context = whole.of_shard(shard)
         load_libraries(context)
         if context.workload.replay is not None:
-            read_recorded_requests(context.workload)  # before the clock starts; forked processes share them
+            read_recorded_requests(
+                context.workload
+            )  # before the clock starts; forked processes share them
             gc.collect()
             gc.freeze()  # a collection of garbage would look at each of them
         if context.slices > 1:
@@ -88,18 +102,24 @@ def main(arguments: list[str], import_seconds: float = 0.0, import_cpu_seconds: 
             _run_whole(context, events, import_seconds, import_cpu_seconds)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)  # shutting down the interpreter would take time that belongs to no trial
+        os._exit(
+            0
+        )  # shutting down the interpreter would take time that belongs to no trial
     except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
         traceback.print_exc()
         events.send("failed", reason=_describe(error, context))
 
 
 def _end_pool_on_sigterm() -> None:
-    """End all processes of the trial on SIGTERM, which the kernel sends when the lab is killed."""
+    """End all processes of the trial on SIGTERM, which the kernel sends when the lab is
+    killed.
+    """
     trial = os.getpid()
 
     def end(number: int, _frame: FrameType | None) -> None:
-        if os.getpid() == trial:  # a pool's process inherits the handler, and ends alone
+        if (
+            os.getpid() == trial
+        ):  # a pool's process inherits the handler, and ends alone
             os.killpg(0, signal.SIGKILL)
         os._exit(128 + number)
 
@@ -107,9 +127,14 @@ def _end_pool_on_sigterm() -> None:
 
 
 def load_libraries(context: TrialContext) -> None:
-    """Import the strategy's libraries before the clock starts. Forked children share the imported modules."""
+    """Import the strategy's libraries before the clock starts.
+
+    Forked children share the imported modules.
+    """
     plugins.admit([context.strategy.client, context.strategy.executor])
-    executor_class = strategies.load(strategies.executor_spec(context.strategy.executor).import_path)
+    executor_class = strategies.load(
+        strategies.executor_spec(context.strategy.executor).import_path
+    )
     if hasattr(executor_class, "prepare"):
         executor_class.prepare()
     strategies.load(strategies.client_spec(context.strategy.client).import_path)
@@ -120,19 +145,26 @@ def make_executor(context: TrialContext) -> Executor:
     import_path = strategies.executor_spec(context.strategy.executor).import_path
     executor_class = strategies.load(import_path)
     executor: Executor = executor_class(
-        CallerFactory(context), **strategies.select_settings(context.strategy, import_path)
+        CallerFactory(context),
+        **strategies.select_settings(context.strategy, import_path),
     )
     return executor
 
 
 class _SteadyCpu:
-    """Reads the CPU time of this process when the steady part of each slice begins and ends."""
+    """Reads the CPU time of this process when the steady part of each slice begins and
+    ends.
+    """
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._slices: list[list[tuple[int, float]]] = []  # number of the request that begins, and CPU seconds
+        self._slices: list[
+            list[tuple[int, float]]
+        ] = []  # number of the request that begins, and CPU seconds
 
-    def numbers_until(self, deadline: float, first: int = 0, least: int = 0) -> RequestNumbers:
+    def numbers_until(
+        self, deadline: float, first: int = 0, least: int = 0
+    ) -> RequestNumbers:
         """Return the numbers of the requests of a slice that begins now."""
         readings: list[tuple[int, float]] = []
         self._slices.append(readings)
@@ -140,10 +172,14 @@ class _SteadyCpu:
         def read(number: int) -> None:
             readings.append((number, usage.cpu_seconds()))
 
-        return RequestNumbers(None, deadline, first, least=least, slots=self._slots, on_steady=read)
+        return RequestNumbers(
+            None, deadline, first, least=least, slots=self._slots, on_steady=read
+        )
 
     def sum(self) -> tuple[float, int] | tuple[None, None]:
-        """Return the CPU seconds of the steady parts, and the requests that began in them; None if there are none."""
+        """Return the CPU seconds of the steady parts, and the requests that began in
+        them; None if there are none.
+        """
         complete = [readings[:2] for readings in self._slices if len(readings) > 1]
         if not complete:
             return None, None
@@ -170,12 +206,18 @@ class _Stopwatch:
         return perf_counter() - self._from, usage.cpu_seconds() - self._cpu
 
 
-def _run_whole(context: TrialContext, events: Events, import_seconds: float, import_cpu_seconds: float) -> None:
+def _run_whole(
+    context: TrialContext,
+    events: Events,
+    import_seconds: float,
+    import_cpu_seconds: float,
+) -> None:
     """Measure in one piece.
 
-    Warm: the executor is opened in the warm-up and closed after the clock. Cold: pools, loops, sessions and connections
-    are made and closed inside the clock. In an open load, the executor is opened before the schedule begins. A cold
-    trial of a new interpreter ends with its response, and includes the imports.
+    Warm: the executor is opened in the warm-up and closed after the clock. Cold: pools,
+    loops, sessions and connections are made and closed inside the clock. In an open
+    load, the executor is opened before the schedule begins. A cold trial of a new
+    interpreter ends with its response, and includes the imports.
     """
     workload, schedule = context.workload, arrivals_of(context.workload)
     executor = _warm_up(context) if context.warm else _make_cold_executor(context)
@@ -195,31 +237,48 @@ def _run_whole(context: TrialContext, events: Events, import_seconds: float, imp
     if schedule is not None:
         begin_schedule(Path(context.folder), began)
         numbers = PacedNumbers(schedule, began)
-    elif workload.requests is None:  # at least as many requests begin as may be in flight
-        numbers = steady.numbers_until(began + (workload.duration or 0.0), least=context.concurrency)
+    elif (
+        workload.requests is None
+    ):  # at least as many requests begin as may be in flight
+        numbers = steady.numbers_until(
+            began + (workload.duration or 0.0), least=context.concurrency
+        )
     executor.run(numbers)
     clock.rest(events)
     closes_later = context.warm or workload.cold
     if not closes_later:
         executor.close()
-    wall, cpu = (time + before for time, before in zip(clock.read(), (import_seconds, import_cpu_seconds), strict=True))
+    wall, cpu = (
+        time + before
+        for time, before in zip(
+            clock.read(), (import_seconds, import_cpu_seconds), strict=True
+        )
+    )
     extended = numbers.extended if numbers.count is None else None
     steady_cpu, steady_requests = steady.sum()
     done = Done(
-        clock.began, wall, cpu, extended, usage.has_gil(), usage.peak_rss(), import_seconds=import_seconds,
-        steady_cpu_seconds=steady_cpu, steady_requests=steady_requests,
-    )  # fmt: skip
+        clock.began,
+        wall,
+        cpu,
+        extended,
+        usage.has_gil(),
+        usage.peak_rss(),
+        import_seconds=import_seconds,
+        steady_cpu_seconds=steady_cpu,
+        steady_requests=steady_requests,
+    )
     events.send_and_wait("done", **vars(done))
     if closes_later:
         executor.close()
 
 
 def _run_in_slices(context: TrialContext, events: Events) -> None:
-    """Open the connections in the warm-up, and measure a slice whenever it is this trial's turn.
+    """Open the connections in the warm-up, and measure a slice whenever it is this
+    trial's turn.
 
-    The parent knows after the warm-up how many slices there are. Between its turns, the process waits and keeps its
-    connections. After a long wait, it sends as many requests as are in flight at once. A slice ends when its last
-    request has ended.
+    The parent knows after the warm-up how many slices there are. Between its turns, the
+    process waits and keeps its connections. After a long wait, it sends as many
+    requests as are in flight at once. A slice ends when its last request has ended.
     """
     executor, cpu, rested = _warm_up(context), 0.0, perf_counter()
     steady = _SteadyCpu(context.concurrency)
@@ -228,7 +287,9 @@ def _run_in_slices(context: TrialContext, events: Events) -> None:
     length = (context.workload.duration or 0.0) / count
     while True:
         if perf_counter() - rested > context.rest:
-            executor.run(RequestNumbers(context.concurrency, first=-context.concurrency))
+            executor.run(
+                RequestNumbers(context.concurrency, first=-context.concurrency)
+            )
         first = int(events.send_and_wait("ready"))
         begin_slice(Path(context.folder), first)
         clock = _Stopwatch()
@@ -243,9 +304,16 @@ def _run_in_slices(context: TrialContext, events: Events) -> None:
     wall = sum(seconds for _, seconds in slices)
     steady_cpu, steady_requests = steady.sum()
     done = Done(
-        slices[0][0], wall, cpu, False, usage.has_gil(), usage.peak_rss(), tuple(slices),
-        steady_cpu_seconds=steady_cpu, steady_requests=steady_requests,
-    )  # fmt: skip
+        slices[0][0],
+        wall,
+        cpu,
+        False,
+        usage.has_gil(),
+        usage.peak_rss(),
+        tuple(slices),
+        steady_cpu_seconds=steady_cpu,
+        steady_requests=steady_requests,
+    )
     events.send_and_wait("done", **vars(done))
     executor.close()
 
@@ -259,9 +327,13 @@ def _warm_up(context: TrialContext) -> Executor:
 
 
 def _make_cold_executor(context: TrialContext) -> Executor:
-    """Make the lab's log, and warm up the code with another executor, whose connections are closed."""
+    """Make the lab's log, and warm up the code with another executor, whose connections
+    are closed.
+    """
     if context.workload.warmup:
-        apart = make_executor(replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER)))
+        apart = make_executor(
+            replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER))
+        )
         if hasattr(apart, "preload"):
             apart.preload()
         apart.open()
@@ -274,15 +346,21 @@ def _make_cold_executor(context: TrialContext) -> Executor:
 
 
 def _describe(error: Exception, context: TrialContext | None) -> str:
-    """Return the error and its place: the line in the user's own file if it came from there, else the innermost."""
+    """Return the error and its place: the line in the user's own file if it came from
+    there, else the innermost.
+    """
     if isinstance(error, PluginError):
         return str(error)
-    for place in (context.strategy.client, context.strategy.executor) if context else ():
+    for place in (
+        (context.strategy.client, context.strategy.executor) if context else ()
+    ):
         path = strategies.file_of(place)
         if path is not None and (line := plugins.line_of(error, path)):
             return f"{type(error).__name__}: {error} ({path}:{line})"
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
+    return (
+        f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The processes of a trial as their parent sees them, and the Python that runs them: the lab's or an environment's."""
+"""The processes of a trial as their parent sees them, and the Python that runs them:
+the lab's or an environment's.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,17 @@ from clientlab.distributions import unrelated_modules
 from clientlab.strategies import list_imports
 from clientlab.trial.context import CONTEXT_FILE, TrialContext
 
-# Environment variables that would lead one Python to the libraries of another, or requests to a proxy (in any case).
-_OF_ANOTHER_PYTHON = frozenset({"PYTHONHOME", "PYTHONPATH", "PYTHONEXECUTABLE", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__"})
+# Environment variables that would lead one Python to the libraries of another, or
+# requests to a proxy (in any case).
+_OF_ANOTHER_PYTHON = frozenset(
+    {
+        "PYTHONHOME",
+        "PYTHONPATH",
+        "PYTHONEXECUTABLE",
+        "VIRTUAL_ENV",
+        "__PYVENV_LAUNCHER__",
+    }
+)
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 
 _COLD_START = str(Path(__file__).with_name("cold_start.py"))
@@ -34,18 +45,27 @@ class Interpreter:
     """A Python program, which has the strategy's own libraries."""
 
     program: str = sys.executable
-    lab: str | None = None  # folder of the lab's package alone, for a Python that does not have it; None: the lab's own
+    lab: str | None = (
+        # Folder of the lab's package alone, for a Python that does not have it; None:
+        # the lab's own.
+        None
+    )
 
     def command(self, module: str, *arguments: str) -> list[str]:
         """Return the command line that runs a module of the lab."""
-        # -P keeps packages in the current folder, for example a clone of httpx, from replacing installed ones.
+        # -P keeps packages in the current folder, for example a clone of httpx, from
+        # replacing installed ones.
         return [self.program, "-P", "-m", module, *arguments]
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables of its processes."""
         if self.lab is None:
             return dict(os.environ)
-        own = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_PYTHON}
+        own = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in _OF_ANOTHER_PYTHON
+        }
         return own | {"PYTHONPATH": self.lab}
 
 
@@ -69,10 +89,22 @@ class ProcessEnded(TrialFailed):
 
 
 class ProcessHandle:
-    """One process of a trial. It and all its children are one process group, which is killed at the end."""
+    """One process of a trial.
 
-    def __init__(self, context: TrialContext, interpreter: Interpreter, shard: int, cpus: Collection[int] = ()) -> None:
-        """Start the process on these CPUs; the file of its context is in its folder. Raise OSError."""
+    It and all its children are one process group, which is killed at the end.
+    """
+
+    def __init__(
+        self,
+        context: TrialContext,
+        interpreter: Interpreter,
+        shard: int,
+        cpus: Collection[int] = (),
+    ) -> None:
+        """Start the process on these CPUs; the file of its context is in its folder.
+
+        Raise OSError.
+        """
         folder, shards = Path(context.folder), context.shards
         self.shard = shard
         self._name = f"shard {shard + 1} of {shards}: " if shards > 1 else ""
@@ -81,20 +113,37 @@ class ProcessHandle:
         events, child_events = os.pipe()
         self.events = os.fdopen(events, "rb")
         child_input, self._input = os.pipe()
-        environment = {k: v for k, v in interpreter.variables().items() if k.lower() not in _PROXY_VARIABLES}
-        # Otherwise some clients send the passwords of ~/.netrc, and others do not. The path cannot exist: requests and
-        # niquests would open an existing empty file for each request.
+        environment = {
+            k: v
+            for k, v in interpreter.variables().items()
+            if k.lower() not in _PROXY_VARIABLES
+        }
+        # Otherwise some clients send the passwords of ~/.netrc, and others do not. The
+        # path cannot exist: requests and niquests would open an existing empty file for
+        # each request.
         environment["NETRC"] = f"{os.devnull}/none"
         inherited = [context_file, child_events]
         arguments = [str(number) for number in (*inherited, shard)]
         command = interpreter.command("clientlab.trial.process", *arguments)
         if context.workload.cold:
             modules = list_imports(context.strategy)
-            # The lab's packages would slow libraries down. An environment has what its user wants to measure.
+            # The lab's packages would slow libraries down. An environment has what its
+            # user wants to measure.
             hidden = unrelated_modules(*modules) if interpreter.lab is None else []
-            command = [interpreter.program, "-P", _COLD_START, " ".join(modules), " ".join(hidden), *arguments]
-        self._process = child_processes.start(command, self._log, environment, inherited, stdin=child_input, cpus=cpus)
-        if context.workload.cold:  # the interpreter has begun now: to fork this large process took time
+            command = [
+                interpreter.program,
+                "-P",
+                _COLD_START,
+                " ".join(modules),
+                " ".join(hidden),
+                *arguments,
+            ]
+        self._process = child_processes.start(
+            command, self._log, environment, inherited, stdin=child_input, cpus=cpus
+        )
+        if (
+            context.workload.cold
+        ):  # the interpreter has begun now: to fork this large process took time
             os.write(self._input, f"{perf_counter()!r}\n".encode())
         for descriptor in (*inherited, child_input):
             os.close(descriptor)
@@ -109,7 +158,10 @@ class ProcessHandle:
         return self._process.pid
 
     def read_event(self, name: str) -> dict[str, Any]:
-        """Return the figures of the event that has come, which must be `name`. Raise TrialFailed."""
+        """Return the figures of the event that has come, which must be `name`.
+
+        Raise TrialFailed.
+        """
         line = self.events.readline()
         if not line:
             raise ProcessEnded(self._describe_end())
@@ -117,16 +169,24 @@ class ProcessHandle:
         if (event := figures.pop("event")) == "failed":
             raise TrialFailed(self._name + figures["reason"])
         if event != name:
-            raise TrialFailed(f"{self._name}the trial sent the event {event!r} instead of {name!r}")
+            raise TrialFailed(
+                f"{self._name}the trial sent the event {event!r} instead of {name!r}"
+            )
         return figures
 
     def check_alive(self) -> None:
-        """Raise ProcessEnded if the process has ended. A pool's processes may keep the pipe open for longer."""
+        """Raise ProcessEnded if the process has ended.
+
+        A pool's processes may keep the pipe open for longer.
+        """
         if self._process.poll() is not None:
             raise ProcessEnded(self._describe_end())
 
     def resume(self, answer: float | None) -> None:
-        """Let the process go on after an event; `answer` as in `process.py`. Raise TrialFailed if it has ended."""
+        """Let the process go on after an event; `answer` as in `process.py`.
+
+        Raise TrialFailed if it has ended.
+        """
         try:
             os.write(self._input, b"\n" if answer is None else f"{answer!r}\n".encode())
         except BrokenPipeError:
@@ -137,27 +197,49 @@ class ProcessHandle:
         return child_processes.with_descendants(self.pid)
 
     def wait(self) -> None:
-        """Wait until the process has closed its connections and ended. Raise TrialFailed."""
+        """Wait until the process has closed its connections and ended.
+
+        Raise TrialFailed.
+        """
         try:
             self._process.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
-            raise TrialFailed(f"{self._name}did not end within {_ENDING_SECONDS:g} s of its last request") from None
+            raise TrialFailed(
+                f"{self._name}did not end within {_ENDING_SECONDS:g} s of its last"
+                " request"
+            ) from None
 
     def _describe_end(self) -> str:
-        return f"{self._name}its process {child_processes.describe_end(self._process, self._log)}"
+        return (
+            f"{self._name}its process"
+            f" {child_processes.describe_end(self._process, self._log)}"
+        )
 
 
 class TrialProcesses:
     """The processes of a trial, one for each shard. Leaving the context kills them."""
 
-    def __init__(self, context: TrialContext, interpreter: Interpreter, cpus: Collection[int] = ()) -> None:
-        """Start the processes on these CPUs, with the context in a file, because it may be large. Raise OSError."""
+    def __init__(
+        self,
+        context: TrialContext,
+        interpreter: Interpreter,
+        cpus: Collection[int] = (),
+    ) -> None:
+        """Start the processes on these CPUs, with the context in a file, because it may
+        be large.
+
+        Raise OSError.
+        """
         folder = Path(context.folder)
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / CONTEXT_FILE
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as written:
+        with os.fdopen(
+            os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+        ) as written:
             written.write(pickle.dumps(context))
-        self._poll = select.poll()  # unlike select(), it takes file descriptors of any number
+        self._poll = (
+            select.poll()
+        )  # unlike select(), it takes file descriptors of any number
         self.each: list[ProcessHandle] = []
         with contextlib.ExitStack() as started:
             try:
@@ -167,7 +249,9 @@ class TrialProcesses:
                     self.each.append(process)
                     self._poll.register(process.events, select.POLLIN)
             finally:
-                file.unlink()  # each process has it open; it may hold secrets, and the folder of a failed trial stays
+                # Each process has it open; it may hold secrets, and the folder of a
+                # failed trial stays.
+                file.unlink()
             self._started = started.pop_all()
 
     def __enter__(self) -> Self:
@@ -177,16 +261,22 @@ class TrialProcesses:
         self._started.close()
 
     def wait_for(self, name: str, look: Callable[[], object]) -> list[dict[str, Any]]:
-        """Wait until each process has sent its next event, which must be `name`, and return their figures.
+        """Wait until each process has sent its next event, which must be `name`, and
+        return their figures.
 
-        `look` is called every half second. Raise TrialFailed if the trial failed or ended.
+        `look` is called every half second. Raise TrialFailed if the trial failed or
+        ended.
         """
         look()
         found: dict[int, dict[str, Any]] = {}
         while len(found) < len(self.each):
-            if ready := {descriptor for descriptor, _ in self._poll.poll(_TICK_SECONDS * 1000)}:
+            if ready := {
+                descriptor for descriptor, _ in self._poll.poll(_TICK_SECONDS * 1000)
+            }:
                 found |= {
-                    process.shard: process.read_event(name) for process in self.each if process.events.fileno() in ready
+                    process.shard: process.read_event(name)
+                    for process in self.each
+                    if process.events.fileno() in ready
                 }
                 continue
             for process in self.each:
@@ -195,7 +285,10 @@ class TrialProcesses:
         return [found[process.shard] for process in self.each]
 
     def resume(self, answer: float | None = None) -> None:
-        """Let all go on after an event (see `ProcessHandle.resume`). Raise TrialFailed if a process has ended."""
+        """Let all go on after an event (see `ProcessHandle.resume`).
+
+        Raise TrialFailed if a process has ended.
+        """
         for process in self.each:
             process.resume(answer)
 

@@ -1,11 +1,15 @@
-"""The recorder: measures the latency of every request. Only external programs such as ab time their own.
+"""The recorder: measures the latency of every request.
 
-The timed span begins just before the client's `send` and ends when `send` has returned the last byte of the body. It
-includes encoding the request (`encode` = ``each``) and parsing the response (`parse`) if the workload asks for them.
-Building the request and writing its record are off the clock.
+Only external programs such as ab time their own.
 
-`BlockingCaller.send_all` is the loop that does this. `AsyncioCaller.send_all` is the same loop with `await`, and
-`SteppedCaller` times the same span for executors that drive their client themselves.
+The timed span begins just before the client's `send` and ends when `send` has returned
+the last byte of the body. It includes encoding the request (`encode` = ``each``) and
+parsing the response (`parse`) if the workload asks for them. Building the request and
+writing its record are off the clock.
+
+`BlockingCaller.send_all` is the loop that does this. `AsyncioCaller.send_all` is the
+same loop with `await`, and `SteppedCaller` times the same span for executors that drive
+their client themselves.
 """
 
 from __future__ import annotations
@@ -25,18 +29,28 @@ from clientlab.executors.executor_interface import AsyncCaller, Caller
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.trial.context import TrialContext
 from clientlab.trial.event_recorder import follow_events
-from clientlab.trial.recording import Admission, Recording, ToolRecorder, find_loop_factory
+from clientlab.trial.recording import (
+    Admission,
+    Recording,
+    ToolRecorder,
+    find_loop_factory,
+)
 from clientlab.trial.sample_log import SampleLog, write_record
 from clientlab.workload.load import Arrivals, arrivals_of
 from clientlab.workload.workload import Request, Workload
 
-Send = Callable[[Request], Any]  # returns the status and an object with the body's length, or an awaitable of both
+Send = Callable[
+    [Request], Any
+]  # returns the status and an object with the body's length, or an awaitable of both
 Follow = Callable[[Iterable[int], Callable[..., Any]], tuple[Iterator[int], Send]]
 
 
 @dataclass(frozen=True)
 class CallerFactory:
-    """Opens the callers of a trial, for an executor. It can be sent to other processes."""
+    """Opens the callers of a trial, for an executor.
+
+    It can be sent to other processes.
+    """
 
     context: TrialContext
 
@@ -59,11 +73,18 @@ class CallerFactory:
         recording = Recording(self.context, connections)
         await recording.client.open()
         admission = recording.admission
-        return AsyncioCaller(recording) if admission is None else PacedAsyncioCaller(recording, admission)
+        return (
+            AsyncioCaller(recording)
+            if admission is None
+            else PacedAsyncioCaller(recording, admission)
+        )
 
     def record(self, connections: int) -> SteppedCaller:
         if self.context.workload.first_byte or self.context.workload.stream:
-            raise PluginError("an executor that drives its client reads no body as it arrives; choose another one")
+            raise PluginError(
+                "an executor that drives its client reads no body as it arrives; choose"
+                " another one"
+            )
         return SteppedCaller(Recording(self.context, connections))
 
     def drive(self) -> ToolRecorder:
@@ -73,9 +94,12 @@ class CallerFactory:
 
 
 class BlockingCaller:
-    """Sends requests with a blocking client and records them. An error of the client is a record, not an exception.
+    """Sends requests with a blocking client and records them.
 
-    Several threads may share a caller. In an open load, it leaves out requests that are too late.
+    An error of the client is a record, not an exception.
+
+    Several threads may share a caller. In an open load, it leaves out requests that are
+    too late.
     """
 
     def __init__(self, recording: Recording, connections: int) -> None:
@@ -91,7 +115,10 @@ class BlockingCaller:
         self.send_all((number,))
 
     def send_all(self, numbers: Iterable[int]) -> None:
-        """Time each request. All names are local variables because every request pays for each look-up."""
+        """Time each request.
+
+        All names are local variables because every request pays for each look-up.
+        """
         recording, send = self._recording, self._send
         if recording.admission is not None:
             numbers = filter(recording.admission.admits, numbers)
@@ -100,9 +127,17 @@ class BlockingCaller:
         log, request_of, same = recording.log, recording.request, recording.same
         same_from = recording.find_same_from()
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
-        encodes, parses, refuses_from = recording.encodes, recording.parses, recording.refuses_from
+        encodes, parses, refuses_from = (
+            recording.encodes,
+            recording.parses,
+            recording.refuses_from,
+        )
         for number in numbers:
-            request = same if number >= same_from else (None if encodes else request_of(number))
+            request = (
+                same
+                if number >= same_from
+                else (None if encodes else request_of(number))
+            )
             start = perf_counter()
             try:
                 status, body = send(request or request_of(number))
@@ -115,17 +150,31 @@ class BlockingCaller:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= refuses_from else 0
             try:
-                write_record(buffer, number * stride + base, start, seconds, len(body), status, code, 1)
+                write_record(
+                    buffer,
+                    number * stride + base,
+                    start,
+                    seconds,
+                    len(body),
+                    status,
+                    code,
+                    1,
+                )
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
-            body = b""  # otherwise two bodies would be in memory while the next one is read
+            # Otherwise two bodies would be in memory while the next one is read.
+            body = b""
 
     def close(self) -> None:
         self.client.close()
         self._recording.close()
 
-    def _gather_threads(self, send: Callable[..., Any], threads: int) -> Callable[..., Any]:
-        """Return a `send` that waits until each thread has a request, at most for 5 s, so that all threads get warm."""
+    def _gather_threads(
+        self, send: Callable[..., Any], threads: int
+    ) -> Callable[..., Any]:
+        """Return a `send` that waits until each thread has a request, at most for 5 s,
+        so that all threads get warm.
+        """
 
         def stop_waiting() -> None:
             self._send = send
@@ -148,7 +197,9 @@ class AsyncioCaller:
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._send = choose_send(recording.client, recording.context.workload, awaited=True)
+        self._send = choose_send(
+            recording.client, recording.context.workload, awaited=True
+        )
         self._follow = choose_follower(recording, awaited=True)
 
     async def __call__(self, number: int) -> None:
@@ -162,9 +213,17 @@ class AsyncioCaller:
         log, request_of, same = recording.log, recording.request, recording.same
         same_from = recording.find_same_from()
         buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
-        encodes, parses, refuses_from = recording.encodes, recording.parses, recording.refuses_from
+        encodes, parses, refuses_from = (
+            recording.encodes,
+            recording.parses,
+            recording.refuses_from,
+        )
         for number in numbers:
-            request = same if number >= same_from else (None if encodes else request_of(number))
+            request = (
+                same
+                if number >= same_from
+                else (None if encodes else request_of(number))
+            )
             start = perf_counter()
             try:
                 status, body = await send(request or request_of(number))
@@ -177,7 +236,16 @@ class AsyncioCaller:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= refuses_from else 0
             try:
-                write_record(buffer, number * stride + base, start, seconds, len(body), status, code, 1)
+                write_record(
+                    buffer,
+                    number * stride + base,
+                    start,
+                    seconds,
+                    len(body),
+                    status,
+                    code,
+                    1,
+                )
             except no_room:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""
@@ -188,7 +256,9 @@ class AsyncioCaller:
 
 
 class PacedAsyncioCaller(AsyncioCaller):
-    """Sends the requests of an open load: awaits the planned start of each, and leaves out those that are too late."""
+    """Sends the requests of an open load: awaits the planned start of each, and leaves
+    out those that are too late.
+    """
 
     def __init__(self, recording: Recording, admission: Admission) -> None:
         super().__init__(recording)
@@ -210,7 +280,9 @@ class PacedAsyncioCaller(AsyncioCaller):
 
 
 class SteppedCaller:
-    """Times requests for an executor that drives the client itself: `begin`, then `finish` or `fail`."""
+    """Times requests for an executor that drives the client itself: `begin`, then
+    `finish` or `fail`.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -237,7 +309,9 @@ class SteppedCaller:
     def finish(self, number: int, status: int, body: bytes) -> None:
         recording = self._recording
         try:
-            if recording.parses and (status < recording.refuses_from or not recording.refused(status)):
+            if recording.parses and (
+                status < recording.refuses_from or not recording.refused(status)
+            ):
                 json.loads(body)
         except Exception as error:  # noqa: BLE001 - a body that is not JSON is a result
             self.fail(number, error)
@@ -254,16 +328,29 @@ class SteppedCaller:
         self.client.close()
         self._recording.close()
 
-    def _write(self, number: int, seconds: float, size: int, status: int, code: int) -> None:
+    def _write(
+        self, number: int, seconds: float, size: int, status: int, code: int
+    ) -> None:
         log, start = self._recording.log, self._starts.pop(number)
         try:
-            write_record(log.buffer, number * log.stride + log.base, start, seconds, size, status, code, 1)
+            write_record(
+                log.buffer,
+                number * log.stride + log.base,
+                start,
+                seconds,
+                size,
+                status,
+                code,
+                1,
+            )
         except struct.error:
             log.write_late(number, start, seconds, size, status, code)
 
 
 def choose_follower(recording: Recording, *, awaited: bool) -> Follow | None:
-    """Return the function that makes a `send` which knows the number of its request, if the workload needs one."""
+    """Return the function that makes a `send` which knows the number of its request, if
+    the workload needs one.
+    """
     workload, log = recording.context.workload, recording.log
     if workload.stream is not None:
         return partial(follow_events, log, workload, recording.client, awaited=awaited)
@@ -273,7 +360,8 @@ def choose_follower(recording: Recording, *, awaited: bool) -> Follow | None:
 
 
 def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
-    """Return the function that sends a request of this workload: a method of the client, or one that reads chunks.
+    """Return the function that sends a request of this workload: a method of the
+    client, or one that reads chunks.
 
     It is chosen once per caller, so the timed lines are the same for all workloads.
     """
@@ -293,7 +381,9 @@ def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
             nonlocal size
             size += len(chunk)
 
-        return stream(request, discard), range(size)  # the recorder only uses the body's length
+        return stream(request, discard), range(
+            size
+        )  # the recorder only uses the body's length
 
     async def send_awaited(request: Request) -> tuple[int, Sized]:
         size = 0
@@ -308,7 +398,9 @@ def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
 
 
 class _FirstByte:
-    """A sink that keeps nothing of a body but its size and the moment when its first byte came."""
+    """A sink that keeps nothing of a body but its size and the moment when its first
+    byte came.
+    """
 
     __slots__ = ("came", "size")
 
@@ -328,8 +420,8 @@ class _FirstByte:
 def _time_first_byte(stream: Callable[..., Any], *, awaited: bool) -> Send:
     """Return a `send` that also returns the seconds since the first byte of the body.
 
-    Only the recorder knows when the timed span began, but the span ends when `send` returns. So the time to the first
-    byte is the span without these seconds.
+    Only the recorder knows when the timed span began, but the span ends when `send`
+    returns. So the time to the first byte is the span without these seconds.
     """
 
     def timed(request: Request) -> tuple[int, Sized, float]:
@@ -343,8 +435,11 @@ def _time_first_byte(stream: Callable[..., Any], *, awaited: bool) -> Send:
     return timed_awaited if awaited else timed
 
 
-def log_times(log: SampleLog, numbers: Iterable[int], timed: Send, *, awaited: bool) -> tuple[Iterator[int], Send]:
-    """Return the numbers and a `send` that logs the third value of `timed` for each request, before its record is done.
+def log_times(
+    log: SampleLog, numbers: Iterable[int], timed: Send, *, awaited: bool
+) -> tuple[Iterator[int], Send]:
+    """Return the numbers and a `send` that logs the third value of `timed` for each
+    request, before its record is done.
 
     It is the library's own time, or the time since the first byte.
     """

@@ -1,7 +1,9 @@
-"""What a caller needs besides the clock: its sample log, client, requests and error codes, and counted connections.
+"""What a caller needs besides the clock: its sample log, client, requests and error
+codes, and counted connections.
 
-Python raises an audit event for each `connect` of its sockets, so an audit hook counts the connections of most
-libraries. Those in C or Rust, and uvloop, do not use Python's sockets: the lab's code for them calls `connected`.
+Python raises an audit event for each `connect` of its sockets, so an audit hook counts
+the connections of most libraries. Those in C or Rust, and uvloop, do not use Python's
+sockets: the lab's code for them calls `connected`.
 """
 
 from __future__ import annotations
@@ -21,13 +23,33 @@ from typing import TYPE_CHECKING, Any
 
 from clientlab import plugins, strategies
 from clientlab.clients.client_interface import Budget
-from clientlab.errors import DROPPED, ErrorTable, PluginError, kind_of, opened_nothing, status_kind
+from clientlab.errors import (
+    DROPPED,
+    ErrorTable,
+    PluginError,
+    kind_of,
+    opened_nothing,
+    status_kind,
+)
 from clientlab.trial import usage
 from clientlab.trial.context import TOOL_FILE, ToolNote, TrialContext
 from clientlab.trial.sample_log import EventLog, SampleLog
-from clientlab.workload.load import Arrivals, arrivals_of, first_share, is_staggered, most_late, requests_in
+from clientlab.workload.load import (
+    Arrivals,
+    arrivals_of,
+    first_share,
+    is_staggered,
+    most_late,
+    requests_in,
+)
 from clientlab.workload.requests import requests_of
-from clientlab.workload.workload import Request, ShardWorkload, ToolReport, encodes_each, varies
+from clientlab.workload.workload import (
+    Request,
+    ShardWorkload,
+    ToolReport,
+    encodes_each,
+    varies,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,7 +57,9 @@ if TYPE_CHECKING:
 # Requests per second, for the size of the log of a trial that a duration ends
 _GUESSED_RATE, _GUESSED_STREAMS = 20_000, 1000
 _logs: dict[tuple[int, str], tuple[SampleLog, int]] = {}
-"""(Process id, which a fork changes, folder) → log, and how many recordings use it: each thread may have one."""
+"""(Process id, which a fork changes, folder) → log, and how many recordings use it:
+each thread may have one.
+"""
 _opening = threading.Lock()
 
 
@@ -43,13 +67,18 @@ class Recording:
     """A caller's part of a trial. Its client is made but not yet open."""
 
     def __init__(self, context: TrialContext, connections_limit: int) -> None:
-        plugins.admit([context.strategy.client])  # a process of a pool may not have imported the file yet
+        plugins.admit(
+            [context.strategy.client]
+        )  # a process of a pool may not have imported the file yet
         workload, settings = context.workload, context.strategy.settings
         spec = strategies.client_spec(context.strategy.client)
         client_class = strategies.load(spec.import_path)
         self.context = context
         self.log = _open_log(context)
-        self.errors: ErrorTable = (*getattr(client_class, "errors", ()), (json.JSONDecodeError, "protocol"))
+        self.errors: ErrorTable = (
+            *getattr(client_class, "errors", ()),
+            (json.JSONDecodeError, "protocol"),
+        )
         whole = context.whole or context
         self._first_wave = whole.concurrency if is_staggered(workload) else 0
         # Makes request k
@@ -61,20 +90,39 @@ class Recording:
         )
         # The request from `same_from` on, if all are alike
         self.same = None if varies(workload) else self.request(-1)
-        self.encodes, self.parses = encodes_each(workload), workload.parse  # whether these are timed
+        self.encodes, self.parses = (
+            encodes_each(workload),
+            workload.parse,
+        )  # whether these are timed
         self.expected = workload.expect
-        self.refuses_from = 400 if workload.expect is None else 0  # `refused` returns 0 for every status below
+        self.refuses_from = (
+            400 if workload.expect is None else 0
+        )  # `refused` returns 0 for every status below
         self._counts_connections = not spec.quirks.uncounted
-        pool = None if settings.get("library_defaults") else settings.get("pool", connections_limit) or 0
-        chunk_size = None if workload.first_byte or workload.stream else workload.chunk_size
-        budget = Budget(pool, workload.timeout, context.address.ca_file, chunk_size, workload.decode)
+        pool = (
+            None
+            if settings.get("library_defaults")
+            else settings.get("pool", connections_limit) or 0
+        )
+        chunk_size = (
+            None if workload.first_byte or workload.stream else workload.chunk_size
+        )
+        budget = Budget(
+            pool, workload.timeout, context.address.ca_file, chunk_size, workload.decode
+        )
         chosen = strategies.select_settings(context.strategy, spec.import_path)
         self.client: Any = client_class(budget, self.log.connected, **chosen)
         schedule = arrivals_of(workload)
-        self.admission = None if schedule is None else Admission(self.log, schedule, most_late(workload))
+        self.admission = (
+            None
+            if schedule is None
+            else Admission(self.log, schedule, most_late(workload))
+        )
 
     def find_same_from(self) -> float:
-        """Return the number of the slice's first request that is alike with all later ones; inf if none is."""
+        """Return the number of the slice's first request that is alike with all later
+        ones; inf if none is.
+        """
         if self.same is None:
             return math.inf
         if not self._first_wave:
@@ -91,9 +139,11 @@ class Recording:
         return first_share(place, self._first_wave)
 
     def failed(self, error: Exception) -> int:
-        """Return the log's code of an exception, and count a connection that was attempted but not opened.
+        """Return the log's code of an exception, and count a connection that was
+        attempted but not opened.
 
-        Raise a PluginError again: the client's code is wrong, and no request can succeed.
+        Raise a PluginError again: the client's code is wrong, and no request can
+        succeed.
         """
         if isinstance(error, PluginError):
             raise error
@@ -101,7 +151,11 @@ class Recording:
         if self._counts_connections and opened_nothing(error, kind):
             self.log.unopened()
         known = self.log.codes.get(kind)
-        return self.log.error_code(kind, f"{type(error).__name__}: {error}") if known is None else known
+        return (
+            self.log.error_code(kind, f"{type(error).__name__}: {error}")
+            if known is None
+            else known
+        )
 
     def refused(self, status: int) -> int:
         """Return the log's code of a status that is an error; 0 for any other."""
@@ -109,7 +163,10 @@ class Recording:
         return 0 if kind is None else self.log.error_code(kind, f"status {status}")
 
     def close(self) -> None:
-        """Finish this caller's records. The last caller of this process closes its log."""
+        """Finish this caller's records.
+
+        The last caller of this process closes its log.
+        """
         key = os.getpid(), self.context.folder
         with _opening:
             log, recordings = _logs.pop(key)
@@ -121,18 +178,26 @@ class Recording:
 
 
 def preallocate(context: TrialContext) -> None:
-    """Make this process's log before the clock starts: making its files takes as long as some requests."""
+    """Make this process's log before the clock starts: making its files takes as long
+    as some requests.
+    """
     _logs[os.getpid(), context.folder] = _make_log(context), 0
 
 
 def _open_log(context: TrialContext) -> SampleLog:
-    """Return this process's log, which counts the connections of the process from now on."""
+    """Return this process's log, which counts the connections of the process from now
+    on.
+    """
     key = os.getpid(), context.folder
     with _opening:
         log, recordings = _logs.get(key) or (_make_log(context), 0)
         _logs[key] = log, recordings + 1
         log.begin()
-        _Counting.log, _Counting.port, _Counting.refusing = log, context.address.port, context.address.refusing
+        _Counting.log, _Counting.port, _Counting.refusing = (
+            log,
+            context.address.port,
+            context.address.refusing,
+        )
         if not _Counting.is_hooked:
             sys.addaudithook(_count_connection)
             _Counting.is_hooked = True
@@ -142,17 +207,22 @@ def _open_log(context: TrialContext) -> SampleLog:
 def _make_log(context: TrialContext) -> SampleLog:
     whole, own = context.whole or context, context.workload
     shard = own.index if context.whole and isinstance(own, ShardWorkload) else 0
-    warm_up = whole.of_shard(0).warm_up * whole.shards  # the first shard has the longest one
+    warm_up = (
+        whole.of_shard(0).warm_up * whole.shards
+    )  # the first shard has the longest one
     expected = requests_in(whole.workload)
     if expected is None:
         rate = _GUESSED_RATE if own.stream is None else _GUESSED_STREAMS
         expected = int((whole.workload.duration or 0.0) * rate) + 1
-    log = SampleLog(Path(context.folder), -warm_up, warm_up + expected, shard, whole.shards)
+    log = SampleLog(
+        Path(context.folder), -warm_up, warm_up + expected, shard, whole.shards
+    )
     log.events = None if own.stream is None else EventLog(Path(context.folder))
     return log
 
 
-class _Counting:  # Python cannot remove an audit hook, so it is added once and reads these attributes
+# Python cannot remove an audit hook, so it is added once and reads these attributes.
+class _Counting:
     log: SampleLog | None = None
     port = 0
     refusing: tuple[str, ...] = ()
@@ -171,7 +241,9 @@ def _count_connection(event: str, arguments: tuple[Any, ...]) -> None:
     if not is_internet or peer[1] != _Counting.port or peer[0] in _Counting.refusing:
         return
     if type(connecting) is not _PYTHONS_OWN:
-        with contextlib.suppress(OSError):  # gevent calls `connect` a second time to learn that it is connected
+        with contextlib.suppress(
+            OSError
+        ):  # gevent calls `connect` a second time to learn that it is connected
             connecting.getpeername()
             return
     log.connected()
@@ -181,7 +253,10 @@ LoopFactory = Callable[[], "asyncio.AbstractEventLoop"]
 
 
 def find_loop_factory(name: str) -> LoopFactory:
-    """Return the factory of an event loop, asyncio or uvloop. Raise ValueError or ImportError."""
+    """Return the factory of an event loop, asyncio or uvloop.
+
+    Raise ValueError or ImportError.
+    """
     import asyncio  # noqa: PLC0415 - gevent has to patch ssl before asyncio imports it
 
     if name == "asyncio":
@@ -191,7 +266,9 @@ def find_loop_factory(name: str) -> LoopFactory:
     import uvloop  # noqa: PLC0415 - only strategies on uvloop need it
 
     class CountingLoop(uvloop.Loop):
-        """Counts connections. uvloop connects in C, without audit events, unless it gets a connected socket."""
+        """Counts connections. uvloop connects in C, without audit events, unless it
+        gets a connected socket.
+        """
 
         async def create_connection(self, *arguments: Any, **keywords: Any) -> Any:
             try:
@@ -211,16 +288,23 @@ def find_loop_factory(name: str) -> LoopFactory:
 
 
 class Admission:
-    """Decides whether a request of an open load is still sent, before its own time begins."""
+    """Decides whether a request of an open load is still sent, before its own time
+    begins.
+    """
 
-    def __init__(self, log: SampleLog, schedule: Arrivals, most_seconds_late: float) -> None:
+    def __init__(
+        self, log: SampleLog, schedule: Arrivals, most_seconds_late: float
+    ) -> None:
         self._log = log
         self._start_of = schedule.start_of
         self._most_late = most_seconds_late
         self._began = 0.0
 
     def admits(self, number: int) -> bool:
-        """Return whether to send the request now. Record a request that is not sent: it takes no time."""
+        """Return whether to send the request now.
+
+        Record a request that is not sent: it takes no time.
+        """
         began = self._began
         if not began:
             began = self._began = self._log.schedule_began
@@ -230,13 +314,17 @@ class Admission:
         late = now - began - self._start_of(number)
         if late <= self._most_late:
             return True
-        code = self._log.error_code(DROPPED, f"not sent: {late:.3f} s behind its planned start")
+        code = self._log.error_code(
+            DROPPED, f"not sent: {late:.3f} s behind its planned start"
+        )
         self._log.write_late(number, now, 0.0, 0, 0, code)
         return False
 
 
 class ToolRecorder:
-    """Records the trial of an external tool such as ApacheBench: its times as samples, its other figures in a note."""
+    """Records the trial of an external tool such as ApacheBench: its times as samples,
+    its other figures in a note.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self.folder = Path(recording.context.folder)
@@ -246,22 +334,38 @@ class ToolRecorder:
         self._cpu = usage.children_cpu_seconds()
 
     def finish(self, began: float, report: ToolReport) -> None:
-        """Log a record for each request. `began`: when the tool was started, in seconds of the monotonic clock.
+        """Log a record for each request.
 
-        The tool reports neither which requests failed nor when each began. So failures are spread evenly over the
-        times, and all records begin with the tool. Status 0 means unknown.
+        `began`: when the tool was started, in seconds of the monotonic clock.
+
+        The tool reports neither which requests failed nor when each began. So failures
+        are spread evenly over the times, and all records begin with the tool. Status 0
+        means unknown.
         """
         log, count = self._recording.log, len(report.times)
-        kinds = [kind for kind, failed in report.errors.items() for _ in range(failed)][:count]
+        kinds = [kind for kind, failed in report.errors.items() for _ in range(failed)][
+            :count
+        ]
         codes = {
-            index * count // len(kinds): log.error_code(kind, "counted by the tool, without a message")
+            index * count // len(kinds): log.error_code(
+                kind, "counted by the tool, without a message"
+            )
             for index, kind in enumerate(kinds)
         }
         each, rest = divmod(report.bytes_received, count)
         for number, seconds in enumerate(report.times):
-            log.write_late(number, began, seconds, each + (rest if number == 0 else 0), 0, codes.get(number, 0))
+            log.write_late(
+                number,
+                began,
+                seconds,
+                each + (rest if number == 0 else 0),
+                0,
+                codes.get(number, 0),
+            )
         log.connected(report.connections)
-        note = ToolNote(report.seconds, usage.children_cpu_seconds() - self._cpu, report.kept_alive)
+        note = ToolNote(
+            report.seconds, usage.children_cpu_seconds() - self._cpu, report.kept_alive
+        )
         (self.folder / TOOL_FILE).write_text(json.dumps(asdict(note)), encoding="ascii")
 
     def close(self) -> None:

@@ -1,13 +1,16 @@
-"""The sample log, and the log of events: memory-mapped files that other processes read live.
+"""The sample log, and the log of events: memory-mapped files that other processes read
+live.
 
-The sample log has one record of 32 bytes per request. All processes of a trial share one file. Request k has the k-th
-record, so the processes need no lock, and writing a record is one call. The requests of shard i of n have the records
-i, i + n, i + 2n, … The field `done` is written last: a record that is done is complete. Disk space is allocated first,
-so a full disk raises OSError instead of a bus error.
+The sample log has one record of 32 bytes per request. All processes of a trial share
+one file. Request k has the k-th record, so the processes need no lock, and writing a
+record is one call. The requests of shard i of n have the records i, i + n, i + 2n, …
+The field `done` is written last: a record that is done is complete. Disk space is
+allocated first, so a full disk raises OSError instead of a bus error.
 
-Each process also has a small file with its connections and its peak memory. In a trial with streams, it has a log of
-events, too: one record of 48 bytes for each event, in the order of arrival. The readers are `samples` and
-`stream_times`, because the measured process must not import numpy.
+Each process also has a small file with its connections and its peak memory. In a trial
+with streams, it has a log of events, too: one record of 48 bytes for each event, in the
+order of arrival. The readers are `samples` and `stream_times`, because the measured
+process must not import numpy.
 """
 
 from __future__ import annotations
@@ -25,9 +28,13 @@ from pathlib import Path
 
 from clientlab.errors import KINDS, PluginError
 
-RECORDS_FILE, ERRORS_FILE = "trial.samples", "trial.errors"  # the latter: one JSON line per error kind
+RECORDS_FILE, ERRORS_FILE = (
+    "trial.samples",
+    "trial.errors",
+)  # the latter: one JSON line per error kind
 MAGIC = b"CLABSMP1"
-# Magic, number of the first record's request, when the schedule began, number of the first request of the slice
+# Magic, number of the first record's request, when the schedule began, number of the
+# first request of the slice
 HEADER = struct.Struct("<8sqdq")
 _HEAD = struct.Struct("<8sq")  # the part of the header that each process writes
 _BEGAN, _BEGAN_AT = struct.Struct("<d"), 16
@@ -38,9 +45,13 @@ RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, pa
     ("seconds", "<f8"),
     ("bytes", "<u8"),  # of the response body
     ("status", "<u2"),
-    ("error", "u1"),  # 0: no error; otherwise a code of ERROR_CODES or of the trial's ERRORS_FILE
+    (
+        "error",
+        "u1",
+    ),  # 0: no error; otherwise a code of ERROR_CODES or of the trial's ERRORS_FILE
     ("done", "u1"),
-    # The library's own seconds, or those after the first byte of the body; 0 unless the workload records either
+    # The library's own seconds, or those after the first byte of the body; 0 unless the
+    # workload records either
     ("elapsed", "<f4"),
 )
 write_record = struct.Struct("<ddQHBB").pack_into
@@ -49,12 +60,14 @@ _ELAPSED, _ELAPSED_AT = struct.Struct("<f"), 28
 
 ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
 _STEP = 64 << 20
-"""Bytes of disk space that a log reserves at a time: a file system takes long to reserve
-gigabytes, and does not let the process end before."""
+"""Bytes of disk space that a log reserves at a time: a file system takes long to
+reserve gigabytes, and does not let the process end before.
+"""
 _OWN_CODES = range(64, 256)  # of error kinds that the lab does not list
 
 NOTE_SUFFIX = ".process"  # file name extension of each process's own file; its layout:
-# magic, process id, connections begun, peak RSS in bytes, connections not opened, callers, shard, when it began
+# magic, process id, connections begun, peak RSS in bytes, connections not opened,
+# callers, shard, when it began
 _PROCESS = struct.Struct("<8sqQQQQQd")
 _PROCESS_MAGIC = b"CLABPRC5"
 _CONNECTIONS_AT, _PEAK_AT, _UNOPENED_AT, _CALLERS_AT = 16, 24, 32, 40
@@ -65,7 +78,10 @@ EVENT_SIZE = 48
 EVENT_FIELDS = (  # laid out like RECORD_FIELDS
     ("request", "<i8"),  # its number in the sample log
     ("at", "<f8"),  # seconds of the machine's monotonic clock
-    ("mark", "S30"),  # as mockupstream.streams wrote it into the event; empty if it has none
+    (
+        "mark",
+        "S30",
+    ),  # as mockupstream.streams wrote it into the event; empty if it has none
     ("done", "u2"),
 )
 write_event = struct.Struct("<qd30sH").pack_into
@@ -74,7 +90,10 @@ _LEAST_EVENTS = 16_384
 
 
 class _MappedLog:
-    """A file of records, mapped into memory, that the threads of a process share. Raise OSError if the disk is full."""
+    """A file of records, mapped into memory, that the threads of a process share.
+
+    Raise OSError if the disk is full.
+    """
 
     def __init__(self, path: Path, size: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +106,10 @@ class _MappedLog:
         with self._lock:
             if size > len(self.buffer):
                 self._old.append(self.buffer)  # another thread may be writing to it
-                self.buffer = _map(self._file, max(size, len(self.buffer) + min(len(self.buffer), _STEP)))
+                self.buffer = _map(
+                    self._file,
+                    max(size, len(self.buffer) + min(len(self.buffer), _STEP)),
+                )
 
     def _close_files(self) -> None:
         for mapped in (*self._old, self.buffer):
@@ -99,11 +121,16 @@ class EventLog(_MappedLog):
     """One process's writer of the events of its streams."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder / f"{os.getpid()}{EVENTS_SUFFIX}", _LEAST_EVENTS * EVENT_SIZE)
+        super().__init__(
+            folder / f"{os.getpid()}{EVENTS_SUFFIX}", _LEAST_EVENTS * EVENT_SIZE
+        )
         self.next_place = itertools.count(0, EVENT_SIZE).__next__  # atomic
 
     def write_late(self, place: int, request: int, at: float, mark: bytes) -> mmap.mmap:
-        """Write a record beyond the end of the buffer, which grows. Return the buffer for the next records."""
+        """Write a record beyond the end of the buffer, which grows.
+
+        Return the buffer for the next records.
+        """
         try:
             self._make_room(place + EVENT_SIZE)
         except OSError as error:  # not an error of the request: the trial fails
@@ -116,17 +143,25 @@ class EventLog(_MappedLog):
 
 
 class SampleLog(_MappedLog):
-    """One process's writer of the trial's log. Its threads and several callers may share it.
+    """One process's writer of the trial's log.
 
-    `first`: lowest request number of the trial. `expected`: likely number of requests. Disk space for the first of
-    them is reserved now; raise OSError if the disk is full. Request k of a shard has record `shard` + k × `shards`.
+    Its threads and several callers may share it.
+
+    `first`: lowest request number of the trial. `expected`: likely number of requests.
+    Disk space for the first of them is reserved now; raise OSError if the disk is full.
+    Request k of a shard has record `shard` + k × `shards`.
     """
 
-    def __init__(self, folder: Path, first: int, expected: int, shard: int = 0, shards: int = 1) -> None:
+    def __init__(
+        self, folder: Path, first: int, expected: int, shard: int = 0, shards: int = 1
+    ) -> None:
         super().__init__(folder / RECORDS_FILE, HEADER.size + expected * RECORD_SIZE)
         self.codes: dict[str, int] = {}  # error kind → code
-        # Opened now: the error to register may be that the process has no file descriptor left.
-        self._errors = os.open(folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        # Opened now: the error to register may be that the process has no file
+        # descriptor left.
+        self._errors = os.open(
+            folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644
+        )
         self.stride = shards * RECORD_SIZE
         self.base = HEADER.size + (shard - first) * RECORD_SIZE
         _HEAD.pack_into(self.buffer, 0, MAGIC, first)
@@ -137,7 +172,10 @@ class SampleLog(_MappedLog):
             self._process = _map(file.fileno(), _PROCESS.size)
 
     def begin(self) -> None:
-        """Register a caller. The first one registers this process as one that sends requests."""
+        """Register a caller.
+
+        The first one registers this process as one that sends requests.
+        """
         with self._lock:
             self._callers += 1
             if self._callers == 1:
@@ -148,7 +186,9 @@ class SampleLog(_MappedLog):
 
     @property
     def schedule_began(self) -> float:
-        """When the schedule of an open load began, in seconds of the monotonic clock; 0 before that."""
+        """When the schedule of an open load began, in seconds of the monotonic clock; 0
+        before that.
+        """
         return float(_BEGAN.unpack_from(self.buffer, _BEGAN_AT)[0])
 
     @property
@@ -157,14 +197,31 @@ class SampleLog(_MappedLog):
         return int(_SLICE.unpack_from(self.buffer, _SLICE_AT)[0])
 
     def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
-        self, number: int, start: float, seconds: float, size: int, status: int, code: int
+        self,
+        number: int,
+        start: float,
+        seconds: float,
+        size: int,
+        status: int,
+        code: int,
     ) -> mmap.mmap:
-        """Write a record, which may be beyond the end of the buffer. Return the buffer for the next records.
+        """Write a record, which may be beyond the end of the buffer.
+
+        Return the buffer for the next records.
 
         A status that does not fit into a record is written as 0.
         """
         at = self._find_place(number)
-        write_record(self.buffer, at, start, seconds, size, status if 0 <= status < 1 << 16 else 0, code, 1)
+        write_record(
+            self.buffer,
+            at,
+            start,
+            seconds,
+            size,
+            status if 0 <= status < 1 << 16 else 0,
+            code,
+            1,
+        )
         return self.buffer
 
     def write_elapsed(self, number: int, seconds: float) -> None:
@@ -185,7 +242,10 @@ class SampleLog(_MappedLog):
             _COUNT.pack_into(self._process, _UNOPENED_AT, self._unopened)
 
     def error_code(self, kind: str, message: str) -> int:
-        """Return the code of an error kind. The first message of a kind is kept in ERRORS_FILE as an example."""
+        """Return the code of an error kind.
+
+        The first message of a kind is kept in ERRORS_FILE as an example.
+        """
         if kind not in self.codes:
             with self._lock:
                 fcntl.flock(self._errors, fcntl.LOCK_EX)
@@ -197,15 +257,26 @@ class SampleLog(_MappedLog):
 
     def _register(self, kind: str, message: str) -> None:
         """Read the codes of all processes, and choose one for the kind if it is new."""
-        *lines, _incomplete = os.pread(self._errors, os.fstat(self._errors).st_size, 0).split(b"\n")
+        *lines, _incomplete = os.pread(
+            self._errors, os.fstat(self._errors).st_size, 0
+        ).split(b"\n")
         self.codes |= {row["kind"]: row["code"] for row in map(json.loads, lines)}
         if kind in self.codes:
             return
         taken = set(self.codes.values())
-        code = ERROR_CODES.get(kind) or next((code for code in _OWN_CODES if code not in taken), None)
+        code = ERROR_CODES.get(kind) or next(
+            (code for code in _OWN_CODES if code not in taken), None
+        )
         if code is None:
-            raise OverflowError(f"more than {len(_OWN_CODES)} kinds of error in one trial; the last: {kind}: {message}")
-        os.write(self._errors, json.dumps({"code": code, "kind": kind, "example": message[:500]}).encode() + b"\n")
+            raise OverflowError(
+                f"more than {len(_OWN_CODES)} kinds of error in one trial; the last:"
+                f" {kind}: {message}"
+            )
+        os.write(
+            self._errors,
+            json.dumps({"code": code, "kind": kind, "example": message[:500]}).encode()
+            + b"\n",
+        )
         self.codes[kind] = code
 
     def close(self, peak_rss: int) -> None:
@@ -218,21 +289,32 @@ class SampleLog(_MappedLog):
         os.close(self._errors)
 
     def _find_place(self, number: int) -> int:
-        """Return the offset of a request's record. Enlarge the file if the record is beyond its end."""
+        """Return the offset of a request's record.
+
+        Enlarge the file if the record is beyond its end.
+        """
         at = number * self.stride + self.base
         self._make_room(at + RECORD_SIZE)
         return at
 
 
 def begin_schedule(folder: Path, began: float) -> None:
-    """Tell all processes of the trial in `folder` when the schedule of its open load began. The log must exist."""
+    """Tell all processes of the trial in `folder` when the schedule of its open load
+    began.
+
+    The log must exist.
+    """
     with (folder / RECORDS_FILE).open("r+b") as log:
         log.seek(_BEGAN_AT)
         log.write(_BEGAN.pack(began))
 
 
 def begin_slice(folder: Path, first: int) -> None:
-    """Tell all processes of the trial in `folder` the number of the first request of a slice. The log must exist."""
+    """Tell all processes of the trial in `folder` the number of the first request of a
+    slice.
+
+    The log must exist.
+    """
     with (folder / RECORDS_FILE).open("r+b") as log:
         log.seek(_SLICE_AT)
         log.write(_SLICE.pack(first))
@@ -248,7 +330,9 @@ class ProcessNote:
     unopened: int = 0  # attempts that failed
     callers: int = 1  # clients that sent requests
     shard: int = 0  # from 0
-    began: float = 0.0  # when its first client was made, in seconds of the monotonic clock
+    began: float = (
+        0.0  # when its first client was made, in seconds of the monotonic clock
+    )
 
     @property
     def opened(self) -> int:
@@ -256,9 +340,15 @@ class ProcessNote:
 
 
 def process_notes(folder: Path) -> list[ProcessNote]:
-    """Return the notes of all processes that have begun to send requests, in the trial's folder."""
+    """Return the notes of all processes that have begun to send requests, in the
+    trial's folder.
+    """
     blocks = [path.read_bytes() for path in sorted(folder.glob(f"*{NOTE_SUFFIX}"))]
-    begun = (block for block in blocks if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC))
+    begun = (
+        block
+        for block in blocks
+        if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC)
+    )
     return [ProcessNote(*_PROCESS.unpack(block)[1:]) for block in begun]
 
 
@@ -266,7 +356,9 @@ def error_names(folder: Path) -> dict[int, tuple[str, str]]:
     """Return error code → error kind and its first message, in the trial's folder."""
     path = folder / ERRORS_FILE
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    rows = [json.loads(line) for line in lines if line.endswith(b"\n")]  # the last line may be incomplete
+    rows = [
+        json.loads(line) for line in lines if line.endswith(b"\n")
+    ]  # the last line may be incomplete
     return {row["code"]: (row["kind"], row["example"]) for row in rows}
 
 
@@ -274,6 +366,8 @@ def _map(file: int, size: int) -> mmap.mmap:
     """Allocate disk space for `size` bytes, and map the file into memory."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
-    elif size > (present := os.fstat(file).st_size):  # macOS: writing zeros allocates the space as well
+    elif size > (
+        present := os.fstat(file).st_size
+    ):  # macOS: writing zeros allocates the space as well
         os.pwrite(file, bytes(size - present), present)
     return mmap.mmap(file, size)

@@ -1,4 +1,6 @@
-"""The reader of sample logs: the records of a finished trial, or the progress of a running one."""
+"""The reader of sample logs: the records of a finished trial, or the progress of a
+running one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from clientlab.statistics.histogram import Floats
-from clientlab.trial.sample_log import ERROR_CODES, HEADER, MAGIC, RECORD_FIELDS, RECORD_SIZE, RECORDS_FILE, error_names
+from clientlab.trial.sample_log import (
+    ERROR_CODES,
+    HEADER,
+    MAGIC,
+    RECORD_FIELDS,
+    RECORD_SIZE,
+    RECORDS_FILE,
+    error_names,
+)
 
 RECORD = np.dtype(list(RECORD_FIELDS))
 Records = npt.NDArray[np.void]
@@ -31,15 +41,21 @@ class Samples:
     errors: dict[str, int]  # error kind → count
     examples: dict[str, str]  # error kind → first message
     kinds: dict[int, str]  # error code → error kind
-    schedule_began: float = 0.0  # of an open load, in seconds of the monotonic clock; 0: a closed load
-    delay_shares: Floats | None = None  # that each request of a staggered load asked for; None: whole delays
+    schedule_began: float = (
+        0.0  # of an open load, in seconds of the monotonic clock; 0: a closed load
+    )
+    delay_shares: Floats | None = (
+        None  # that each request of a staggered load asked for; None: whole delays
+    )
 
     def only(self, wanted: Flags) -> Samples:
         """Return some of the samples, with their errors. Shape of `wanted`: (n,)."""
         records, numbers = self.records[wanted], self.numbers[wanted]
         shares = None if self.delay_shares is None else self.delay_shares[wanted]
         errors = _count_errors(records, self.kinds)
-        examples = {kind: text for kind, text in self.examples.items() if kind in errors}
+        examples = {
+            kind: text for kind, text in self.examples.items() if kind in errors
+        }
         return replace(
             self,
             records=records,
@@ -50,7 +66,10 @@ class Samples:
         )
 
     def delays(self, delay: Callable[[int], float]) -> Floats:
-        """Return the seconds that each request asked for. `delay`: from a number to the whole delay."""
+        """Return the seconds that each request asked for.
+
+        `delay`: from a number to the whole delay.
+        """
         asked = evaluate(delay, self.numbers)
         return asked if self.delay_shares is None else asked * self.delay_shares
 
@@ -61,7 +80,8 @@ def evaluate(function: Callable[[int], float], numbers: Integers) -> Floats:
 
 
 def find_delay_shares(numbers: Integers, firsts: Sequence[int], slots: int) -> Floats:
-    """Return the share of its delay that each request of a staggered load asked for, as `load.first_share`.
+    """Return the share of its delay that each request of a staggered load asked for, as
+    `load.first_share`.
 
     `firsts`: the number of the first request of each slice, in order.
     """
@@ -71,30 +91,40 @@ def find_delay_shares(numbers: Integers, firsts: Sequence[int], slots: int) -> F
 
 
 def read_measured(folder: Path) -> Samples:
-    """Read the finished requests of the measured part of a trial that has ended or was interrupted.
+    """Read the finished requests of the measured part of a trial that has ended or was
+    interrupted.
 
-    Requests of the warm-up are left out: their numbers are below 0, or they have their own log.
+    Requests of the warm-up are left out: their numbers are below 0, or they have their
+    own log.
     """
     first, schedule_began, records = _open(folder / RECORDS_FILE)
-    places = np.flatnonzero((records["done"] == 1) & (np.arange(len(records)) >= -first))
+    places = np.flatnonzero(
+        (records["done"] == 1) & (np.arange(len(records)) >= -first)
+    )
     places = places[np.argsort(records["start"][places], kind="stable")]
     records = records[places]
     named = error_names(folder)
-    kinds = {code: kind for kind, code in ERROR_CODES.items()} | {code: kind for code, (kind, _) in named.items()}
+    kinds = {code: kind for kind, code in ERROR_CODES.items()} | {
+        code: kind for code, (kind, _) in named.items()
+    }
     errors = _count_errors(records, kinds)
     examples = {kind: example for kind, example in named.values() if kind in errors}
     return Samples(records, places + first, errors, examples, kinds, schedule_began)
 
 
 def next_number(folder: Path) -> int:
-    """Return the lowest number above those of all finished requests of the trial in `folder`; at least 0."""
+    """Return the lowest number above those of all finished requests of the trial in
+    `folder`; at least 0.
+    """
     first, _, records = _open(folder / RECORDS_FILE)
     done = np.flatnonzero(records["done"])
     return max(0, int(done[-1]) + 1 + first) if len(done) else 0
 
 
 def read_wave(folder: Path, slots: int) -> float | None:
-    """Return the seconds of a wave, in which as many requests end as there are slots. None: none was sent.
+    """Return the seconds of a wave, in which as many requests end as there are slots.
+
+    None: none was sent.
 
     It is the second wave of the warm-up if that has one, or else the first.
     """
@@ -112,22 +142,30 @@ def read_wave(folder: Path, slots: int) -> float | None:
 class FinishedCounter:
     """Counts the finished requests of a running trial, including the warm-up.
 
-    The processes of a pool may begin with distant numbers, so the records have gaps. Blocks that are full are not read
-    again, and those that nobody has written to are not read at all.
+    The processes of a pool may begin with distant numbers, so the records have gaps.
+    Blocks that are full are not read again, and those that nobody has written to are
+    not read at all.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RECORDS_FILE
-        self._full: dict[int, int] = {}  # first record of each full block → failed requests in it
+        self._full: dict[
+            int, int
+        ] = {}  # first record of each full block → failed requests in it
         self._full_until = 0  # all blocks before this record are full
         self.failed = 0  # of the requests that have finished
 
     def count(self) -> int:
-        """Return the number of requests that have finished so far; 0 before the log exists."""
+        """Return the number of requests that have finished so far; 0 before the log
+        exists.
+        """
         records = _open(self._path)[2]
         finished = len(self._full) * _BLOCK
         self.failed = sum(self._full.values())
-        waiting = [self._full_until, *_find_written_blocks(self._path, self._full_until, len(records))]
+        waiting = [
+            self._full_until,
+            *_find_written_blocks(self._path, self._full_until, len(records)),
+        ]
         seen = set(self._full)
         while waiting:
             start = waiting.pop()
@@ -142,7 +180,9 @@ class FinishedCounter:
             self.failed += failed
             if count == _BLOCK:
                 self._full[start] = failed
-            if count:  # a file system in user space may not know yet that the next block was written
+            # A file system in user space may not know yet that the next block was
+            # written.
+            if count:
                 waiting.append(start + _BLOCK)
         while self._full_until in self._full:
             self._full_until += _BLOCK
@@ -150,9 +190,11 @@ class FinishedCounter:
 
 
 def _find_written_blocks(path: Path, first: int, count: int) -> list[int]:
-    """Return the first record of each block that a process may have written to, from record `first` to `count`.
+    """Return the first record of each block that a process may have written to, from
+    record `first` to `count`.
 
-    The file system knows which pages of a file were written. One that does not know calls all of them written.
+    The file system knows which pages of a file were written. One that does not know
+    calls all of them written.
     """
     starts: list[int] = []
     if first >= count:
@@ -175,7 +217,8 @@ def _find_written_blocks(path: Path, first: int, count: int) -> list[int]:
 class LogFollower:
     """Returns each record of a running trial once, without the warm-up.
 
-    Requests finish out of order, so each call looks at every record. `schedule_began`: as in `Samples`.
+    Requests finish out of order, so each call looks at every record. `schedule_began`:
+    as in `Samples`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -184,7 +227,9 @@ class LogFollower:
         self.schedule_began = 0.0
 
     def new_records(self) -> tuple[Records, Integers]:
-        """Return the records that were written since the previous call, and the request number of each."""
+        """Return the records that were written since the previous call, and the request
+        number of each.
+        """
         first, self.schedule_began, records = _open(self._path)
         done: Flags = records["done"] == 1
         fresh, known = done.copy(), min(len(done), len(self._seen))
@@ -196,19 +241,30 @@ class LogFollower:
 
 
 def _open(path: Path) -> tuple[int, float, Records]:
-    """Return the number of the first record's request, when the schedule began, and all records, used or not."""
+    """Return the number of the first record's request, when the schedule began, and all
+    records, used or not.
+    """
     head, count = b"", 0
     if path.exists():
         with path.open("rb") as log:
             head = log.read(HEADER.size)
         count = (path.stat().st_size - HEADER.size) // RECORD_SIZE
-    if count < 1 or not head.startswith(MAGIC):  # its process has not written the header yet
+    if count < 1 or not head.startswith(
+        MAGIC
+    ):  # its process has not written the header yet
         return 0, 0.0, np.empty(0, RECORD)
     _, first, schedule_began, _ = HEADER.unpack(head)
-    mapped: Records = np.memmap(path, RECORD, "r", HEADER.size, (count,)).view(np.ndarray)
+    mapped: Records = np.memmap(path, RECORD, "r", HEADER.size, (count,)).view(
+        np.ndarray
+    )
     return first, schedule_began, mapped
 
 
 def _count_errors(records: Records, kinds: dict[int, str]) -> dict[str, int]:
-    codes, counts = np.unique(records["error"][records["error"] > 0], return_counts=True)
-    return {kinds[code]: count for code, count in zip(codes.tolist(), counts.tolist(), strict=True)}
+    codes, counts = np.unique(
+        records["error"][records["error"] > 0], return_counts=True
+    )
+    return {
+        kinds[code]: count
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+    }

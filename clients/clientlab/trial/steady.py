@@ -1,13 +1,17 @@
-"""The steady part of a closed load for a duration: which of its requests count, and how many end per second.
+"""The steady part of a closed load for a duration: which of its requests count, and how
+many end per second.
 
-A slice begins with a request in every slot, on idle connections. If requests wait for something, the first ones are
-served sooner than later ones, and a busy client serves them later. So the first wave does not count: the time from the
-moment at which all slots are taken until as many requests have ended. Nor do the first 50 ms: the load begins with even
-phases, and pycurl in threads loses up to 14 % of its rate while they mix. After the deadline no requests follow, so
-those that begin in the last wave do not count either. Between both, each request is followed to its own end.
+A slice begins with a request in every slot, on idle connections. If requests wait for
+something, the first ones are served sooner than later ones, and a busy client serves
+them later. So the first wave does not count: the time from the moment at which all
+slots are taken until as many requests have ended. Nor do the first 50 ms: the load
+begins with even phases, and pycurl in threads loses up to 14 % of its rate while they
+mix. After the deadline no requests follow, so those that begin in the last wave do not
+count either. Between both, each request is followed to its own end.
 
-Little's law needs a load that is stationary (Little 1961), which a slice is not: with times censored at its end, a pool
-of 4 connections for 32 requests in flight had up to 2.2 times its true rate.
+Little's law needs a load that is stationary (Little 1961), which a slice is not: with
+times censored at its end, a pool of 4 connections for 32 requests in flight had up to
+2.2 times its true rate.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ from clientlab.trial.result import Outcome, Window
 from clientlab.trial.samples import Flags, Samples
 
 _FULL = 0.95  # share of the usual requests in flight from which all slots are taken
-_EVERY_SLOT = 0.9  # share of the concurrency from which it is the number of slots: one may always be between requests
+# Share of the concurrency from which it is the number of slots: one may always be
+# between requests.
+_EVERY_SLOT = 0.9
 _WAVES_LEFT = 3  # that remain after the first one
 _LONG_SHARE = 0.05  # of the time in flight, that long requests hold
 _MIXING_SECONDS = 0.05  # in which the phases of short requests mix, if that is at most
@@ -30,14 +36,20 @@ _MIXING_SHARE = 0.25  # of a slice
 
 @dataclass(frozen=True)
 class Steady:
-    """The windows of a trial's slices, and which of its records count: those in a window, or all without any."""
+    """The windows of a trial's slices, and which of its records count: those in a
+    window, or all without any.
+    """
 
     windows: list[Window]
     counted: Flags
 
 
-def find_steady(samples: Samples, outcome: Outcome, duration: float, slots: int) -> Steady:
-    """Return the steady parts of a trial. `samples`: with its slices one after the other.
+def find_steady(
+    samples: Samples, outcome: Outcome, duration: float, slots: int
+) -> Steady:
+    """Return the steady parts of a trial.
+
+    `samples`: with its slices one after the other.
 
     `duration`: seconds of all slices. `slots`: planned requests in flight.
     """
@@ -47,7 +59,9 @@ def find_steady(samples: Samples, outcome: Outcome, duration: float, slots: int)
     places = np.searchsorted(records["start"], begins)
     counted = np.zeros(len(records), np.bool_)
     windows = []
-    for begin, part in zip(begins, np.split(np.arange(len(records)), places[1:]), strict=True):
+    for begin, part in zip(
+        begins, np.split(np.arange(len(records)), places[1:]), strict=True
+    ):
         starts = records["start"][part] - begin
         ends = starts + records["seconds"][part]
         window, steady = _find_window(starts, ends, duration / len(slices), slots)
@@ -60,8 +74,14 @@ def find_steady(samples: Samples, outcome: Outcome, duration: float, slots: int)
     return Steady(windows, counted)
 
 
-def _find_window(starts: Floats, ends: Floats, seconds: float, slots: int) -> tuple[Window, slice]:
-    """Return the window of a slice that lasts `seconds`, and the places of its requests. `starts` are sorted."""
+def _find_window(
+    starts: Floats, ends: Floats, seconds: float, slots: int
+) -> tuple[Window, slice]:
+    """Return the window of a slice that lasts `seconds`, and the places of its
+    requests.
+
+    `starts` are sorted.
+    """
     count, ended = len(starts), np.sort(ends)
     in_flight = np.arange(1, count + 1) - np.searchsorted(ended, starts, side="right")
     most = min(slots, int(in_flight.max(initial=0)))
@@ -70,7 +90,8 @@ def _find_window(starts: Floats, ends: Floats, seconds: float, slots: int) -> tu
     nothing = slice(0, 0)
     if not count:
         return Window(slots=slots), nothing
-    # Threads that wait for the GIL have no request in flight, so all slots may never be taken at once.
+    # Threads that wait for the GIL have no request in flight, so all slots may never be
+    # taken at once.
     usual = min(slots, float(np.median(in_flight)))
     full_at = starts[np.argmax(in_flight >= _FULL * usual)]
     first = int(np.searchsorted(ended, full_at, side="right")) + slots
@@ -89,7 +110,8 @@ def _find_window(starts: Floats, ends: Floats, seconds: float, slots: int) -> tu
     steady = slice(first + slots, last + slots)
     length = seconds - steady_at
     inside = ended[(ended > steady_at) & (ended < seconds)] - steady_at
-    # A burst of requests may end near a border. So the weight falls to 0 over a wave there.
+    # A burst of requests may end near a border. So the weight falls to 0 over a wave
+    # there.
     weights = np.clip(np.minimum(inside, length - inside) / wave, 0.0, 1.0)
     quarter = length / 4
     window = Window(
@@ -106,12 +128,16 @@ def _find_window(starts: Floats, ends: Floats, seconds: float, slots: int) -> tu
 
 
 def _weigh_around(moments: Floats, middle: float, reach: float) -> float:
-    """Return how many moments lie around a middle; the weight of each falls to 0 at a distance of `reach`."""
+    """Return how many moments lie around a middle; the weight of each falls to 0 at a
+    distance of `reach`.
+    """
     return float(np.maximum(0.0, 1.0 - np.abs(moments - middle) / reach).sum())
 
 
 def find_long_seconds(seconds: Floats) -> float | None:
-    """Return the length beyond which requests hold a twentieth of the time in flight; None without requests."""
+    """Return the length beyond which requests hold a twentieth of the time in flight;
+    None without requests.
+    """
     if not len(seconds):
         return None
     ordered = np.sort(seconds)

@@ -1,4 +1,6 @@
-"""The reader of event logs: the times of a trial's streams, or what is new in a running trial."""
+"""The reader of event logs: the times of a trial's streams, or what is new in a running
+trial.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from clientlab.trial.sample_log import EVENT_FIELDS, EVENT_SIZE, EVENTS_SUFFIX
 from clientlab.trial.samples import Flags, Integers, Records, Samples
 
 EVENT = np.dtype(list(EVENT_FIELDS))
-_DIGITS = range(6), range(6, 24), range(24, 30)  # of a mark: number, nanoseconds of the write, microseconds late
+_DIGITS = (
+    range(6),
+    range(6, 24),
+    range(24, 30),
+)  # of a mark: number, nanoseconds of the write, microseconds late
 _ALMOST_ALL = 0.999
 _BLOCK = 4096  # records that are read at a time
 
@@ -22,11 +28,12 @@ _BLOCK = 4096  # records that are read at a time
 class StreamTimes:
     """The times of the successful streams of a trial, in seconds.
 
-    `numbers`: of their requests, ascending, shape (s,); `first`: from the real start of each to its first event, (s,).
-    `gaps`: between two events of a stream, (n - s,). `lags`: from the write of each event until the client handed it
-    over, and `late`: by which it was written after its planned moment, (n,); empty if unknown. `together`: events that
-    had been written when the one before arrived; None if unknown. `disordered`: streams with an event that is missing,
-    twice or out of order.
+    `numbers`: of their requests, ascending, shape (s,); `first`: from the real start of
+    each to its first event, (s,). `gaps`: between two events of a stream, (n - s,).
+    `lags`: from the write of each event until the client handed it over, and `late`: by
+    which it was written after its planned moment, (n,); empty if unknown. `together`:
+    events that had been written when the one before arrived; None if unknown.
+    `disordered`: streams with an event that is missing, twice or out of order.
     """
 
     numbers: Integers
@@ -43,11 +50,19 @@ class StreamTimes:
 
 
 def read_streams(folder: Path, samples: Samples) -> StreamTimes:
-    """Read the streams of the requests in `samples` that succeeded. Their times must be those of the log."""
+    """Read the streams of the requests in `samples` that succeeded.
+
+    Their times must be those of the log.
+    """
     good: Flags = samples.records["error"] == 0
     order = np.argsort(samples.numbers[good])
-    numbers, starts = samples.numbers[good][order], samples.records["start"][good][order]
-    parts = [_read(path.read_bytes()) for path in sorted(folder.glob(f"*{EVENTS_SUFFIX}"))]
+    numbers, starts = (
+        samples.numbers[good][order],
+        samples.records["start"][good][order],
+    )
+    parts = [
+        _read(path.read_bytes()) for path in sorted(folder.glob(f"*{EVENTS_SUFFIX}"))
+    ]
     events = np.concatenate(parts) if parts else np.empty(0, EVENT)
     events = events[(events["done"] == 1) & np.isin(events["request"], numbers)]
     events = events[np.lexsort((events["at"], events["request"]))]
@@ -56,14 +71,28 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
     follows = np.ones(len(events), bool)
     follows[begins] = False
     first = arrived[begins] - starts[places[begins]]
-    times = StreamTimes(numbers[places[begins]], first, np.diff(arrived)[follows[1:]], _NONE, _NONE, None, 0)
+    times = StreamTimes(
+        numbers[places[begins]],
+        first,
+        np.diff(arrived)[follows[1:]],
+        _NONE,
+        _NONE,
+        None,
+        0,
+    )
     values, is_mark = parse_marks(events["mark"])
     if not len(events) or not is_mark.all():
         return times
     written, late, index = values[1] / 1e9, values[2] / 1e6, np.arange(len(events))
-    disordered = np.unique(places[values[0] != index - begins[np.searchsorted(begins, index, side="right") - 1]])
+    disordered = np.unique(
+        places[
+            values[0]
+            != index - begins[np.searchsorted(begins, index, side="right") - 1]
+        ]
+    )
     times = replace(times, late=late, disordered=len(disordered))
-    # The clocks of two machines count from different moments: an event would be written before its request was sent.
+    # The clocks of two machines count from different moments: an event would be written
+    # before its request was sent.
     if np.mean((written >= starts[places]) & (written <= arrived)) < _ALMOST_ALL:
         return times
     together = int(np.count_nonzero((written[1:] <= arrived[:-1])[follows[1:]]))
@@ -71,30 +100,49 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
 
 
 def pool_streams(parts: list[StreamTimes]) -> StreamTimes:
-    """Return the streams of all shards of a trial. Shards without events say nothing about the clocks."""
+    """Return the streams of all shards of a trial.
+
+    Shards without events say nothing about the clocks.
+    """
     disordered = sum(one.disordered for one in parts)
     parts = [one for one in parts if one.events] or parts[:1]
     numbers = np.concatenate([one.numbers for one in parts])
     order = np.argsort(numbers)
     first, gaps, lags, late = (
-        np.concatenate([getattr(one, name) for one in parts]) for name in ("first", "gaps", "lags", "late")
+        np.concatenate([getattr(one, name) for one in parts])
+        for name in ("first", "gaps", "lags", "late")
     )
     known = [one.together for one in parts if one.together is not None]
     together = sum(known) if len(known) == len(parts) else None
     return StreamTimes(
-        numbers[order], first[order], gaps, _NONE if together is None else lags, late, together, disordered
+        numbers[order],
+        first[order],
+        gaps,
+        _NONE if together is None else lags,
+        late,
+        together,
+        disordered,
     )
 
 
 def parse_marks(marks: npt.NDArray[np.bytes_]) -> tuple[list[Integers], Flags]:
-    """Return number, nanoseconds and microseconds of each mark, each of shape (n,), and whether it is one."""
-    codes, values = np.ascontiguousarray(marks).view(np.uint8).reshape(len(marks), 30), list[Integers]()
-    for columns in _DIGITS:  # digit by digit: all of them as whole numbers would take 240 bytes per event
+    """Return number, nanoseconds and microseconds of each mark, each of shape (n,), and
+    whether it is one.
+    """
+    codes, values = (
+        np.ascontiguousarray(marks).view(np.uint8).reshape(len(marks), 30),
+        list[Integers](),
+    )
+    for columns in (
+        _DIGITS
+    ):  # digit by digit: all of them as whole numbers would take 240 bytes per event
         value = np.zeros(len(marks), np.int64)
         for column in columns:
             value = 10 * value + codes[:, column] - ord("0")
         values.append(value)
-    return values, np.logical_and(codes >= ord("0"), codes <= ord("9")).min(axis=1, initial=True)
+    return values, np.logical_and(codes >= ord("0"), codes <= ord("9")).min(
+        axis=1, initial=True
+    )
 
 
 @dataclass

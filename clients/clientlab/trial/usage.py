@@ -1,13 +1,16 @@
-"""CPU time and memory: what processes have used, and what control groups (version 2) allow them to use.
+"""CPU time and memory: what processes have used, and what control groups (version 2)
+allow them to use.
 
-A sum of resident sets counts a page that n forked processes share n times. Linux counts a page without a file as 1/n
-in each of them (proc(5), smaps_rollup: Pss_Anon). It would do so with pages of files, too, but those of libraries are
-also shared with other arms, whose processes wait for their slices. So they count once, as in the process that has most.
-The pages of the logs, which are mapped, are subtracted. Linux keeps a peak only of the resident set, so the peak of a
-process is what it has, and VmHWM - Rss above it, read while the trial's clock rests.
+A sum of resident sets counts a page that n forked processes share n times. Linux counts
+a page without a file as 1/n in each of them (proc(5), smaps_rollup: Pss_Anon). It would
+do so with pages of files, too, but those of libraries are also shared with other arms,
+whose processes wait for their slices. So they count once, as in the process that has
+most. The pages of the logs, which are mapped, are subtracted. Linux keeps a peak only
+of the resident set, so the peak of a process is what it has, and VmHWM - Rss above it,
+read while the trial's clock rests.
 
-A control group's limit holds for all groups below it, so the lowest limit on the path from the process's group to the
-root counts (cgroups(7)).
+A control group's limit holds for all groups below it, so the lowest limit on the path
+from the process's group to the root counts (cgroups(7)).
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ _PROC = Path("/proc")
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time of this process and of its ended children, user and system."""
+    """Return the CPU time of this process and of its ended children, user
+    and system.
+    """
     return time.process_time() + children_cpu_seconds()
 
 
@@ -39,7 +44,8 @@ def children_cpu_seconds() -> float:
 
 
 def cpu_seconds_of(pid: int) -> float | None:
-    """Return the CPU time of another process, without its children, in nanosecond steps (clock_getcpuclockid(3)).
+    """Return the CPU time of another process, without its children, in nanosecond steps
+    (clock_getcpuclockid(3)).
 
     Return None if the system has no such clock, or the process has ended.
     """
@@ -50,14 +56,17 @@ def cpu_seconds_of(pid: int) -> float | None:
 
 
 def has_gil() -> bool:
-    """Return whether this process has a GIL: a free-threaded Python has none unless a library needs it."""
+    """Return whether this process has a GIL: a free-threaded Python has none unless a
+    library needs it.
+    """
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def peak_rss() -> int:
     """Return the largest resident set of this process so far, in bytes.
 
-    On Linux `ru_maxrss` is only used if the process has no file descriptor left: a new program inherits its parent's.
+    On Linux `ru_maxrss` is only used if the process has no file descriptor left: a new
+    program inherits its parent's.
     """
     with contextlib.suppress(OSError):
         return peak_rss_of("self")
@@ -66,53 +75,85 @@ def peak_rss() -> int:
 
 
 def peak_rss_of(pid: int | str, proc: Path = _PROC) -> int:
-    """Return the largest resident set of a process so far, in bytes; 0 if it is a zombie. Raise OSError."""
-    return _find_kib((proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace"), "\nVmHWM:")
+    """Return the largest resident set of a process so far, in bytes; 0 if it is a
+    zombie.
+
+    Raise OSError.
+    """
+    return _find_kib(
+        (proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace"),
+        "\nVmHWM:",
+    )
 
 
 def offer_to_the_oom_killer() -> None:
-    """If memory runs out, let the kernel end this process and its children before other programs (proc(5))."""
+    """If memory runs out, let the kernel end this process and its children before other
+    programs (proc(5)).
+    """
     with contextlib.suppress(OSError):  # not Linux, or not permitted
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the limit of open files and sockets, of this process and its children, to the system's hard limit."""
+    """Raise the limit of open files and sockets, of this process and its children, to
+    the system's hard limit.
+    """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(ValueError, OSError):  # macOS calls it unlimited and takes less
+    with contextlib.suppress(
+        ValueError, OSError
+    ):  # macOS calls it unlimited and takes less
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Footprint(NamedTuple):
-    """Bytes of processes that share pages, without the sample log: now, and with the peak of each process."""
+    """Bytes of processes that share pages, without the sample log: now, and with the
+    peak of each process.
+    """
 
     now: int
     peak: int
 
 
-def read_footprint(pids: Iterable[int], needed: Collection[int] = (), proc: Path = _PROC) -> Footprint | None:
-    """Return the memory of these processes. Call it while they rest: the files are read one after the other.
+def read_footprint(
+    pids: Iterable[int], needed: Collection[int] = (), proc: Path = _PROC
+) -> Footprint | None:
+    """Return the memory of these processes.
 
-    Return None if it cannot be read (no permission, not Linux), or if one of the `needed` processes has ended. Other
-    processes that have ended hold no memory.
+    Call it while they rest: the files are read one after the other.
+
+    Return None if it cannot be read (no permission, not Linux), or if one of the
+    `needed` processes has ended. Other processes that have ended hold no memory.
     """
     anonymous = files = above = 0
     for pid in pids:
         resident = 0  # also of a zombie
         try:
-            rollup = (proc / f"{pid}/smaps_rollup").read_text(encoding="utf-8", errors="replace")
+            rollup = (proc / f"{pid}/smaps_rollup").read_text(
+                encoding="utf-8", errors="replace"
+            )
             if resident := _find_kib(rollup, "\nRss:"):
-                status = (proc / f"{pid}/status").read_text(encoding="utf-8", errors="replace")
-                mappings = (proc / f"{pid}/smaps").read_text(encoding="utf-8", errors="replace")
+                status = (proc / f"{pid}/status").read_text(
+                    encoding="utf-8", errors="replace"
+                )
+                mappings = (proc / f"{pid}/smaps").read_text(
+                    encoding="utf-8", errors="replace"
+                )
         except (FileNotFoundError, ProcessLookupError):
             resident = 0
         except OSError:
             return None
         if resident:
-            logs = re.split(rf"/{re.escape(RECORDS_FILE)}\n|{re.escape(EVENTS_SUFFIX)}\n", mappings)[1:]
+            logs = re.split(
+                rf"/{re.escape(RECORDS_FILE)}\n|{re.escape(EVENTS_SUFFIX)}\n", mappings
+            )[1:]
             of_logs = sum(_find_kib(mapping, "\nRss:") for mapping in logs)
             anonymous += _find_kib(rollup, "\nPss_Anon:")
-            files = max(files, _find_kib(status, "\nRssFile:") + _find_kib(status, "\nRssShmem:") - of_logs)
+            files = max(
+                files,
+                _find_kib(status, "\nRssFile:")
+                + _find_kib(status, "\nRssShmem:")
+                - of_logs,
+            )
             above += max(0, _find_kib(status, "\nVmHWM:") - resident)
         elif pid in needed or not proc.joinpath("self", "smaps_rollup").exists():
             return None
@@ -127,10 +168,18 @@ def _find_kib(text: str, name: str) -> int:
 
 
 def cpu_usable(root: Path = Path("/")) -> float:
-    """Return the cores that this process may use: by its affinity, and by the quota of its control groups."""
-    cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    """Return the cores that this process may use: by its affinity, and by the quota of
+    its control groups.
+    """
+    cores = float(
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count() or 1
+    )
     for folder in _group_folders(root):
-        quota, _, period = _read(folder / "cpu.max").partition(" ")  # microseconds in each period
+        quota, _, period = _read(folder / "cpu.max").partition(
+            " "
+        )  # microseconds in each period
         cores = min(cores, int(quota) / int(period)) if quota.isdigit() else cores
     return cores
 
@@ -138,29 +187,42 @@ def cpu_usable(root: Path = Path("/")) -> float:
 def memory_limit(root: Path = Path("/")) -> int | None:
     """Return the bytes that the control groups may use; None if they have no limit."""
     limits = (_read(folder / "memory.max").split() for folder in _group_folders(root))
-    return min((int(words[0]) for words in limits if words and words[0].isdigit()), default=None)
+    return min(
+        (int(words[0]) for words in limits if words and words[0].isdigit()),
+        default=None,
+    )
 
 
 def memory_left(root: Path = Path("/")) -> int | None:
-    """Return the bytes that the control groups may still take; None if they have no limit.
+    """Return the bytes that the control groups may still take; None if they have no
+    limit.
 
-    Cached file pages that were not used for a while count as free, because the kernel frees them first.
+    Cached file pages that were not used for a while count as free, because the kernel
+    frees them first.
     """
     found = []
     for folder in _group_folders(root):
-        limit, used, stat = (_read(folder / f"memory.{name}").split() for name in ("max", "current", "stat"))
+        limit, used, stat = (
+            _read(folder / f"memory.{name}").split()
+            for name in ("max", "current", "stat")
+        )
         if limit and limit[0].isdigit() and used:
-            cached = dict(zip(stat[::2], stat[1::2], strict=False)).get("inactive_file", "0")
+            cached = dict(zip(stat[::2], stat[1::2], strict=False)).get(
+                "inactive_file", "0"
+            )
             found.append(int(limit[0]) - int(used[0]) + int(cached))
     return min(found, default=None)
 
 
 def _group_folders(root: Path) -> Iterator[Path]:
-    """Yield the folders of the control groups of this process: its own first, then each group above it (proc(5))."""
+    """Yield the folders of the control groups of this process: its own first, then each
+    group above it (proc(5)).
+    """
     for line in _read(root / "proc/self/cgroup").splitlines():
         if line.startswith("0::/"):
             group = PurePosixPath(line.removeprefix("0::/"))
-            # Some may be missing: without its own namespace, a container reads the host's path, but sees only its own.
+            # Some may be missing: without its own namespace, a container reads the
+            # host's path, but sees only its own.
             yield from (root / "sys/fs/cgroup" / one for one in (group, *group.parents))
 
 

@@ -1,8 +1,11 @@
-"""The load model of a workload. Closed: `concurrency` requests in flight. Open: requests arrive by a schedule.
+"""The load model of a workload.
 
-In an open load, the planned start of request k depends only on (seed, k), so every process of a trial and the analysis
-can compute it. Poisson arrivals have independent, exponentially distributed gaps. Stages map arrivals of rate 1 through
-the inverse of the cumulative rate (Çinlar 1975, Introduction to Stochastic Processes, 4.7).
+Closed: `concurrency` requests in flight. Open: requests arrive by a schedule.
+
+In an open load, the planned start of request k depends only on (seed, k), so every
+process of a trial and the analysis can compute it. Poisson arrivals have independent,
+exponentially distributed gaps. Stages map arrivals of rate 1 through the inverse of the
+cumulative rate (Çinlar 1975, Introduction to Stochastic Processes, 4.7).
 """
 
 from __future__ import annotations
@@ -21,17 +24,28 @@ from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.values import Stages, draw_share
 from clientlab.workload.workload import MOST_REQUESTS, ShardWorkload, Workload
 
-_MOST_DRAWN = 10_000_000  # Poisson arrivals in a trial; drawing that many takes about 20 s and 80 MB
-_FEWEST_DRAWN = 12  # Poisson arrivals in a trial on average; with 11, one round in 60,000 would have no request
+# Poisson arrivals in a trial; drawing that many takes about 20 s and 80 MB.
+_MOST_DRAWN = 10_000_000
+# Poisson arrivals in a trial on average; with 11, one round in 60,000 would have no
+# request.
+_FEWEST_DRAWN = 12
 _STREAM = 2  # of `draw_share`
 _ROUNDING = 1e-9
 
 
 class Arrivals:
-    """The planned starts of `count` requests. `length`: seconds, or None to end when the next request would begin."""
+    """The planned starts of `count` requests.
+
+    `length`: seconds, or None to end when the next request would begin.
+    """
 
     def __init__(
-        self, stages: Stages, spacing: Literal["uniform", "poisson"], seed: int, count: int | None, length: float | None
+        self,
+        stages: Stages,
+        spacing: Literal["uniform", "poisson"],
+        seed: int,
+        count: int | None,
+        length: float | None,
     ) -> None:
         self._begins = [begins for begins, _ in stages.steps]
         self._rates = [rate for _, rate in stages.steps]
@@ -40,7 +54,9 @@ class Arrivals:
             self._reached.append(self._reached[-1] + (following - begins) * rate)
         most = math.inf if length is None else self._expected(length)
         self._places: array[float] | None = None
-        if spacing == "poisson":  # draw the first `count` of a process of rate 1, or those before `most`, and one more
+        # Draw the first `count` of a process of rate 1, or those before `most`, and one
+        # more.
+        if spacing == "poisson":
             self._places, place = array("d"), 0.0
             while place < most and (count is None or len(self._places) <= count):
                 place -= math.log(draw_share(seed, len(self._places), _STREAM))
@@ -48,33 +64,52 @@ class Arrivals:
         if count is not None:
             self.count = count
         else:
-            self.count = math.ceil(most - _ROUNDING) if self._places is None else len(self._places) - 1
+            self.count = (
+                math.ceil(most - _ROUNDING)
+                if self._places is None
+                else len(self._places) - 1
+            )
         self.length = self.start_of(self.count) if length is None else length
-        # Until the next request would begin: 10 requests at 1/s take 10 s, also if the schedule ends after 9.5 s.
+        # Until the next request would begin: 10 requests at 1/s take 10 s, also if the
+        # schedule ends after 9.5 s.
         self.span = self.start_of(self.count) if self._places is None else self.length
 
     def start_of(self, number: int) -> float:
-        """Return the planned start of a request, in seconds since the schedule began."""
-        return self._time_of(float(number) if self._places is None else self._places[number])
+        """Return the planned start of a request, in seconds since the
+        schedule began.
+        """
+        return self._time_of(
+            float(number) if self._places is None else self._places[number]
+        )
 
     def due(self, moment: float) -> int:
-        """Return how many requests are planned up to a moment, in seconds since the schedule began."""
+        """Return how many requests are planned up to a moment, in seconds since the
+        schedule began.
+        """
         if moment < 0:
             return 0
         expected = self._expected(moment)
-        reached = math.floor(expected + _ROUNDING) + 1 if self._places is None else bisect_right(self._places, expected)
+        reached = (
+            math.floor(expected + _ROUNDING) + 1
+            if self._places is None
+            else bisect_right(self._places, expected)
+        )
         return min(self.count, reached)
 
     @property
     def longest_gap(self) -> float:
-        """Seconds of the longest pause between two planned starts, or before the first."""
+        """Seconds of the longest pause between two planned starts, or
+        before the first.
+        """
         if self._places is None:
             return 1 / min(self._rates)
         starts = [0.0, *map(self._time_of, self._places)]
         return max(later - earlier for earlier, later in pairwise(starts))
 
     def _time_of(self, place: float) -> float:
-        """Return when a place among arrivals of rate 1 is reached: the inverse of `_expected`."""
+        """Return when a place among arrivals of rate 1 is reached: the inverse of
+        `_expected`.
+        """
         if len(self._rates) == 1:
             return place / self._rates[0]
         at = bisect_right(self._reached, place) - 1
@@ -87,7 +122,10 @@ class Arrivals:
 
 
 class _RecordedArrivals(Arrivals):
-    """Starts that a file records, in seconds after the first. The last one is followed by a gap of the mean length."""
+    """Starts that a file records, in seconds after the first.
+
+    The last one is followed by a gap of the mean length.
+    """
 
     def __init__(self, starts: Sequence[float]) -> None:
         self._starts, self.count = starts, len(starts)
@@ -105,7 +143,10 @@ class _RecordedArrivals(Arrivals):
 
 
 class _ShardArrivals(Arrivals):
-    """Every n-th request of a schedule, as a shard sends them. `length` is that of the whole schedule."""
+    """Every n-th request of a schedule, as a shard sends them.
+
+    `length` is that of the whole schedule.
+    """
 
     def __init__(self, whole: Arrivals, first: int, step: int) -> None:
         self._whole, self._first, self._step = whole, first, step
@@ -124,19 +165,27 @@ class _ShardArrivals(Arrivals):
 
 
 plan_arrivals = lru_cache(maxsize=4)(Arrivals)
-"""Return a schedule. Cached, because the arrivals of a Poisson process are drawn one by one."""
+"""Return a schedule.
+
+Cached, because the arrivals of a Poisson process are drawn one by one.
+"""
 
 
 def is_open(workload: Workload) -> bool:
     """Return whether requests arrive by a schedule."""
-    return workload.rate is not None or workload.stages is not None or workload.replay_times
+    return (
+        workload.rate is not None
+        or workload.stages is not None
+        or workload.replay_times
+    )
 
 
 def is_warm(workload: Workload) -> bool:
-    """Return whether connections are opened before the clock starts: by default, in a load for a duration.
+    """Return whether connections are opened before the clock starts: by default, in a
+    load for a duration.
 
-    A number of requests is a job, which includes opening its connections. A duration is a part of a running service,
-    and so are requests at their recorded times.
+    A number of requests is a job, which includes opening its connections. A duration is
+    a part of a running service, and so are requests at their recorded times.
     """
     if workload.connections is None:
         return workload.duration is not None or workload.replay_times
@@ -144,7 +193,9 @@ def is_warm(workload: Workload) -> bool:
 
 
 def is_steady(workload: Workload) -> bool:
-    """Return whether only the steady part of a trial counts: a closed load for a duration, on warm connections."""
+    """Return whether only the steady part of a trial counts: a closed load for a
+    duration, on warm connections.
+    """
     return workload.duration is not None and not is_open(workload) and is_warm(workload)
 
 
@@ -171,10 +222,12 @@ _WARM_UP_WAVES = 3
 
 
 def count_warm_up(workload: Workload, in_flight: int) -> int:
-    """Return the number of requests that warm up the connections; 0 if the workload has cold ones.
+    """Return the number of requests that warm up the connections; 0 if the workload has
+    cold ones.
 
-    A steady load warms up for three waves of requests. The second one shows how long a wave takes: the first opens the
-    connections, and during the last one the load falls. Streams may be long, so they get a single wave.
+    A steady load warms up for three waves of requests. The second one shows how long a
+    wave takes: the first opens the connections, and during the last one the load falls.
+    Streams may be long, so they get a single wave.
     """
     if not is_warm(workload):
         return 0
@@ -191,70 +244,111 @@ def arrivals_of(workload: Workload) -> Arrivals | None:
         whole = _RecordedArrivals(read_recorded_requests(workload).times)
     else:
         stages = workload.stages or Stages(((0.0, workload.rate or 0.0),))
-        whole = plan_arrivals(stages, workload.arrivals, workload.seed, workload.requests, workload.duration)
-    return _ShardArrivals(whole, workload.index, workload.of) if isinstance(workload, ShardWorkload) else whole
+        whole = plan_arrivals(
+            stages,
+            workload.arrivals,
+            workload.seed,
+            workload.requests,
+            workload.duration,
+        )
+    return (
+        _ShardArrivals(whole, workload.index, workload.of)
+        if isinstance(workload, ShardWorkload)
+        else whole
+    )
 
 
 def expected_schedule(workload: Workload) -> Arrivals | None:
-    """Return the schedule of an open load as if its arrivals were evenly spaced, or None for a closed load."""
+    """Return the schedule of an open load as if its arrivals were evenly spaced, or
+    None for a closed load.
+    """
     return arrivals_of(replace(workload, arrivals="uniform"))
 
 
 def requests_in(workload: Workload) -> int | None:
-    """Return how many requests a trial has, or None for a closed load for a duration."""
+    """Return how many requests a trial has, or None for a closed load for a
+    duration.
+    """
     schedule = arrivals_of(workload)
     return workload.requests if schedule is None else schedule.count
 
 
 def expected_requests(workload: Workload) -> int | None:
-    """Return how many requests a trial has (if random: their mean), or None for a closed load for a duration."""
+    """Return how many requests a trial has (if random: their mean), or None for a
+    closed load for a duration.
+    """
     schedule = expected_schedule(workload)
     return workload.requests if schedule is None else schedule.count
 
 
 def most_late(workload: Workload) -> float:
-    """Return the seconds behind its planned start after which a request is dropped: `max_late`, or the timeout."""
+    """Return the seconds behind its planned start after which a request is dropped:
+    `max_late`, or the timeout.
+    """
     return workload.timeout if workload.max_late is None else workload.max_late
 
 
 def longest_pause(workload: Workload) -> float:
-    """Return the seconds of the longest pause between two planned requests; 0 for a closed load."""
+    """Return the seconds of the longest pause between two planned requests; 0 for a
+    closed load.
+    """
     schedule = arrivals_of(workload)
     return 0.0 if schedule is None else schedule.longest_gap
 
 
 def check_load(workload: Workload) -> None:
-    """Raise FieldError for an open load that cannot be sent, and for its options in a closed load."""
+    """Raise FieldError for an open load that cannot be sent, and for its options in a
+    closed load.
+    """
     stages, duration = workload.stages, workload.duration
     if (schedule := expected_schedule(workload)) is None:
         for field in ("arrivals", "max_late"):
             if (given := getattr(workload, field)) not in {"uniform", None}:
                 raise FieldError(
-                    [field], "only an open load has it; set `rate` or `stages`, or leave it out", value=given
+                    [field],
+                    "only an open load has it; set `rate` or `stages`, or leave it out",
+                    value=given,
                 )
         return
     if workload.replay_times:
         _check_recorded_times(workload)
         return
     if workload.rate is not None and stages is not None:
-        raise FieldError(["rate"], "a load has one rate or several stages; leave out one of them", also=["stages"])
+        raise FieldError(
+            ["rate"],
+            "a load has one rate or several stages; leave out one of them",
+            also=["stages"],
+        )
     last_begins = stages.steps[-1][0] if stages is not None else 0.0
     if last_begins >= schedule.length:
-        message = f"the last stage begins at {last_begins:g} s, when the trial is over; write more"
+        message = (
+            f"the last stage begins at {last_begins:g} s, when the trial is over; write"
+            " more"
+        )
         raise FieldError(["requests" if duration is None else "duration"], message)
     is_drawn = workload.arrivals == "poisson"
     most = _MOST_DRAWN if is_drawn else MOST_REQUESTS
     if schedule.count > most:
         why = ", because each arrival is drawn before the trial" if is_drawn else ""
-        message = f"it plans {schedule.count:,} requests; a trial can have at most {most:,}{why}"
+        message = (
+            f"it plans {schedule.count:,} requests; a trial can have at most"
+            f" {most:,}{why}"
+        )
         raise FieldError(["requests" if duration is None else "duration"], message)
     fewest = _FEWEST_DRAWN * workload.shards if is_drawn else 1
     if duration is not None and schedule.count < fewest:
-        message = f"{schedule.count:,} requests arrive in it; write a duration in which at least {fewest} arrive"
+        message = (
+            f"{schedule.count:,} requests arrive in it; write a duration in which at"
+            f" least {fewest} arrive"
+        )
         raise FieldError(["duration"], message, value=duration)
 
 
 def _check_recorded_times(workload: Workload) -> None:
     for field in ("rate", "stages", "arrivals"):
         if getattr(workload, field) not in {None, "uniform"}:
-            raise FieldError([field], "the recorded times are the schedule; leave it out", also=["replay_times"])
+            raise FieldError(
+                [field],
+                "the recorded times are the schedule; leave it out",
+                also=["replay_times"],
+            )

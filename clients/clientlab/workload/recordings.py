@@ -1,17 +1,22 @@
-"""Requests that a file records: its format, which its content shows, and the requests that are left out.
+"""Requests that a file records: its format, which its content shows, and the requests
+that are left out.
 
-A HAR file (http://www.softwareishard.com/blog/har-12-spec/), the lab's own JSON Lines (docs/workloads.md has the keys),
-JSON targets of vegeta, or an access log of one of these programs, also as `docker compose logs` prints it:
+A HAR file (http://www.softwareishard.com/blog/har-12-spec/), the lab's own JSON Lines
+(docs/workloads.md has the keys), JSON targets of vegeta, or an access log of one of
+these programs, also as `docker compose logs` prints it:
 
 - nginx and Apache: combined or common
 - Caddy: JSON
 - Traefik: common or JSON (https://doc.traefik.io/traefik/observability/access-logs/)
-- Envoy: its default text, that of Istio, or JSON with the keys of Envoy Gateway or Istio
+- Envoy: its default text, that of Istio, or JSON with the keys of Envoy Gateway or
+  Istio
   (https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage)
-- AWS ALB (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html)
+- AWS ALB
+  (https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-access-logs.html)
 
-Equal requests of a log become one, whose weight is their number. A log holds no bodies. Of the headers that Caddy logs,
-only `Accept` is kept: Caddy hides credentials, and the others describe a browser.
+Equal requests of a log become one, whose weight is their number. A log holds no bodies.
+Of the headers that Caddy logs, only `Accept` is kept: Caddy hides credentials, and the
+others describe a browser.
 """
 
 from __future__ import annotations
@@ -36,7 +41,12 @@ from urllib.parse import urlencode, urlsplit
 
 from clientlab.errors import FieldError
 from clientlab.workload.values import draw_share
-from clientlab.workload.workload import Request, Workload, check_request_line, spell_path
+from clientlab.workload.workload import (
+    Request,
+    Workload,
+    check_request_line,
+    spell_path,
+)
 
 _LOGS = "Caddy (JSON), Traefik, Envoy, AWS ALB, nginx and Apache (combined, common)"
 _SUPPORTED = f"HAR, JSON Lines, vegeta's JSON targets, and access logs of {_LOGS}"
@@ -49,27 +59,38 @@ _IGNORED_HEADERS = re.compile(
     ":.*|connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade",
     re.IGNORECASE,
 )
-"""Headers that a client makes itself, or that are about one connection (RFC 9110, 7.6.1)."""
+"""Headers that a client makes itself, or that are about one connection (RFC 9110,
+7.6.1).
+"""
 _COMPOSE_PREFIX = re.compile(rb"[\w.-]+ +\| (?:\d{4}-\d\d-\d\dT\S+ )?")
-"""What `docker compose logs` writes before a line: the service, and its time with ``-t``."""
+"""What `docker compose logs` writes before a line: the service, and its time with
+``-t``.
+"""
 _QUOTED = r'"(?P<line>(?:[^"\\]|\\.)*)"'
 _LOG_LINES = (
     re.compile(  # nginx, Apache, and Traefik's common log
-        rf"\S+ [^\[]*\[(?P<time>[^\]]+)\] {_QUOTED} (?P<status>\d{{3}}|-) (?:\d+|-)(?=\s|$)"
+        rf"\S+ [^\[]*\[(?P<time>[^\]]+)\] {_QUOTED} (?P<status>\d{{3}}|-)"
+        r" (?:\d+|-)(?=\s|$)"
     ),
-    re.compile(  # Envoy: the host is the fourth of five texts in quotes, also in Istio's format
+    # Envoy: the host is the fourth of five texts in quotes, also in Istio's format.
+    re.compile(
         rf"\[(?P<time>[^\]]+)\] {_QUOTED} (?P<status>\d+|-) "
         r'(?:.*?(?: "[^"]*"){3} "(?P<host>[^"]*)" "[^"]*")?'
     ),
-    re.compile(  # AWS ALB: the first time is the end of the request, the last one its start
+    # AWS ALB: the first time is the end of the request, the last one its start.
+    re.compile(
         r"(?:https?|h2|grpcs|wss?) (?:\S+ ){7}(?P<status>\d{3}|-) (?:\S+ ){3}"
         rf'{_QUOTED} .*? (?P<time>\d{{4}}-\d\d-\d\dT[\d:.]+Z) "'
     ),
 )
 _REQUEST_LINE = re.compile(r"(\S+) (\S+) HTTP/\d(?:\.\d)?")
 _LOG_TIME = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d{4})")
-_Parse = Callable[[Any], "_Entry | str"]  # returns the request of an entry, or why it is left out
-_STREAM = 1  # of `draw_share`: a request's delay does not depend on which request was drawn
+_Parse = Callable[
+    [Any], "_Entry | str"
+]  # returns the request of an entry, or why it is left out
+_STREAM = (
+    1  # of `draw_share`: a request's delay does not depend on which request was drawn
+)
 
 
 class _LogKeys(NamedTuple):
@@ -83,7 +104,9 @@ class _LogKeys(NamedTuple):
 
 _JSON_LOGS = (
     _LogKeys("RequestMethod", "RequestPath", "RequestAddr", "StartUTC"),  # Traefik
-    _LogKeys("method", "x-envoy-origin-path", ":authority", "start_time"),  # Envoy Gateway
+    _LogKeys(
+        "method", "x-envoy-origin-path", ":authority", "start_time"
+    ),  # Envoy Gateway
     _LogKeys("method", "path", "authority", "start_time"),  # Istio
 )
 
@@ -94,38 +117,59 @@ class Recorded:
 
     requests: list[Request]  # their `url` is path and query
     weights: list[float]  # empty if they are sent in order
-    times: Sequence[float]  # starts in seconds after the first, ascending; empty without `replay_times`
+    times: Sequence[
+        float
+    ]  # starts in seconds after the first, ascending; empty without `replay_times`
     digest: str  # SHA-256 of the file
     left_out: str  # how many entries are not sent, and why; empty if all are
 
 
-_known: dict[tuple[object, ...], Recorded] = {}  # by digest, `skip_bad`, `replay_times` and `max_gap`
+_known: dict[
+    tuple[object, ...], Recorded
+] = {}  # by digest, `skip_bad`, `replay_times` and `max_gap`
 
 
 def pin_recorded_requests(workload: Workload) -> Workload:
-    """Return the workload with the digest of its recorded requests, so that trials fail if the file has changed.
+    """Return the workload with the digest of its recorded requests, so that trials fail
+    if the file has changed.
 
-    With `replay_times`, it also gets their number. Raise FieldError if they cannot be read, or if fields conflict.
+    With `replay_times`, it also gets their number. Raise FieldError if they cannot be
+    read, or if fields conflict.
     """
     if workload.replay is None:
         for field in ("replay_times", "skip_bad", "max_gap"):
             if getattr(workload, field):
-                raise FieldError([field], "only recorded requests have it; set `replay` too, or leave it out")
+                raise FieldError(
+                    [field],
+                    "only recorded requests have it; set `replay` too, or leave it out",
+                )
         return workload
     if workload.max_gap is not None and not workload.replay_times:
-        message = "only recorded times have gaps; set `replay_times` too, or leave it out"
+        message = (
+            "only recorded times have gaps; set `replay_times` too, or leave it out"
+        )
         raise FieldError(["max_gap"], message)
     recorded = _open(workload)
     if workload.replay_times:
-        if workload.duration is not None or workload.requests not in {None, len(recorded.requests)}:
+        if workload.duration is not None or workload.requests not in {
+            None,
+            len(recorded.requests),
+        }:
             field = "requests" if workload.duration is None else "duration"
-            raise FieldError([field], "the recorded times decide it; leave it out", also=["replay_times"])
+            raise FieldError(
+                [field],
+                "the recorded times decide it; leave it out",
+                also=["replay_times"],
+            )
         workload = replace(workload, requests=len(recorded.requests))
     return replace(workload, replay_sha256=recorded.digest)
 
 
 def read_recorded_requests(workload: Workload) -> Recorded:
-    """Return the recorded requests of a workload, whose file a process reads once. Raise FieldError."""
+    """Return the recorded requests of a workload, whose file a process reads once.
+
+    Raise FieldError.
+    """
     return _known.get(_key_of(workload, workload.replay_sha256)) or _open(workload)
 
 
@@ -139,26 +183,39 @@ def _open(workload: Workload) -> Recorded:
         content = Path(path).read_bytes()
         found = hashlib.sha256(content).hexdigest()
         if digest is not None and digest != found:
-            raise ValueError("the file has changed since the run was planned; restore it, or measure anew")
+            raise ValueError(
+                "the file has changed since the run was planned; restore it, or measure"
+                " anew"
+            )
         key = _key_of(workload, found)
         if key not in _known:
             _known[key] = _read(content, found, workload)
     except (OSError, ValueError) as error:
-        raise FieldError(["replay"], getattr(error, "strerror", None) or str(error), value=path) from error
+        raise FieldError(
+            ["replay"], getattr(error, "strerror", None) or str(error), value=path
+        ) from error
     return _known[key]
 
 
 def choose_places(workload: Workload, recorded: Recorded) -> Callable[[int], int]:
-    """Return a function from k to the place of request k among the recorded requests."""
+    """Return a function from k to the place of request k among the recorded
+    requests.
+    """
     number_of, seed, count = workload.number_of, workload.seed, len(recorded.requests)
     if not recorded.weights:
         return lambda k: number_of(k) % count
     ends = list(itertools.accumulate(recorded.weights))
-    return lambda k: min(bisect_right(ends, ends[-1] * draw_share(seed, number_of(k), _STREAM)), count - 1)
+    return lambda k: min(
+        bisect_right(ends, ends[-1] * draw_share(seed, number_of(k), _STREAM)),
+        count - 1,
+    )
 
 
 class _Entry(NamedTuple):
-    """A request of a file. `time`: as the file has it, `lasted` seconds after the start: Caddy logs at the end."""
+    """A request of a file.
+
+    `time`: as the file has it, `lasted` seconds after the start: Caddy logs at the end.
+    """
 
     request: Request
     host: str | None = None
@@ -172,17 +229,36 @@ def _read(content: bytes, digest: str, workload: Workload) -> Recorded:
     parse, entries = _recognise(content)
     is_log = parse in {_parse_json_log_line, _parse_log_line}
     if timed and not is_log and parse is not _parse_har_entry:
-        raise FieldError(["replay_times"], "a file in this format holds no times; leave it out", also=["replay"])
+        raise FieldError(
+            ["replay_times"],
+            "a file in this format holds no times; leave it out",
+            also=["replay"],
+        )
     left_out = Counter[str]()
-    found = list(_parse_entries(parse, entries, left_out, skip_bad=workload.skip_bad, timed=timed))
-    hosts = Counter(one.host for _, one in found if one.host or is_log)  # a log without hosts may have lines of a proxy
+    found = list(
+        _parse_entries(
+            parse, entries, left_out, skip_bad=workload.skip_bad, timed=timed
+        )
+    )
+    hosts = Counter(
+        one.host for _, one in found if one.host or is_log
+    )  # a log without hosts may have lines of a proxy
     if len(hosts) > 1:
         main = max(hosts, key=hosts.__getitem__)
-        left_out[f"for other hosts than {main or 'its own'}"] = hosts.total() - hosts[main]
-        found = [(moment, one) for moment, one in found if one.host == main or (one.host is None and not is_log)]
+        left_out[f"for other hosts than {main or 'its own'}"] = (
+            hosts.total() - hosts[main]
+        )
+        found = [
+            (moment, one)
+            for moment, one in found
+            if one.host == main or (one.host is None and not is_log)
+        ]
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
     if not found:
-        raise ValueError(f"it contains no request that can be sent{reasons and f'; left out: {reasons}'}")
+        raise ValueError(
+            "it contains no request that can be"
+            f" sent{reasons and f'; left out: {reasons}'}"
+        )
     found.sort(key=lambda pair: pair[0])  # without times, all moments are equal
     requests = [one.request for _, one in found]
     weights = [one.weight for _, one in found if one.weight is not None]
@@ -199,7 +275,10 @@ def _read(content: bytes, digest: str, workload: Workload) -> Recorded:
 
 
 def _recognise(content: bytes) -> tuple[_Parse, Iterable[Any]]:
-    """Return the parser of a file, and its entries. Raise ValueError for a format that is not supported."""
+    """Return the parser of a file, and its entries.
+
+    Raise ValueError for a format that is not supported.
+    """
     with contextlib.suppress(ValueError, RecursionError, LookupError, TypeError):
         if isinstance(entries := json.loads(content)["log"]["entries"], list):
             return _parse_har_entry, entries
@@ -210,7 +289,9 @@ def _recognise(content: bytes) -> tuple[_Parse, Iterable[Any]]:
             return _parse_log_line, lines
         with contextlib.suppress(ValueError, RecursionError):
             if isinstance(document := json.loads(line), dict):
-                if _find_log_keys(document) or isinstance(document.get("request"), dict):
+                if _find_log_keys(document) or isinstance(
+                    document.get("request"), dict
+                ):
                     return _parse_json_log_line, lines
                 keys |= document.keys()
     if "header" in keys and keys <= _VEGETA_KEYS:
@@ -219,8 +300,13 @@ def _recognise(content: bytes) -> tuple[_Parse, Iterable[Any]]:
         return _parse_line, lines
     if _SCRIPT.search(content, 0, 1 << 16):
         advice = "run it behind a recording proxy and export a HAR"
-        raise ValueError(f"files of k6, Locust and Postman record no requests; {advice}. Supported are {_SUPPORTED}")
-    if content.strip() and not re.match(rb'\s*\{[ \t]*"', content):  # errors of JSON Lines name the line
+        raise ValueError(
+            f"files of k6, Locust and Postman record no requests; {advice}. Supported"
+            f" are {_SUPPORTED}"
+        )
+    if content.strip() and not re.match(
+        rb'\s*\{[ \t]*"', content
+    ):  # errors of JSON Lines name the line
         raise ValueError(f"its format is unknown. Supported are {_SUPPORTED}")
     return _parse_line, lines
 
@@ -233,20 +319,40 @@ def _lines_of(content: bytes) -> Iterator[bytes]:
 
 
 def _parse_entries(
-    parse: _Parse, entries: Iterable[Any], left_out: Counter[str], *, skip_bad: bool, timed: bool
+    parse: _Parse,
+    entries: Iterable[Any],
+    left_out: Counter[str],
+    *,
+    skip_bad: bool,
+    timed: bool,
 ) -> Iterator[tuple[float, _Entry]]:
-    """Yield the entries with their Unix times, and count those that are left out. Raise ValueError with the place."""
+    """Yield the entries with their Unix times, and count those that are left out.
+
+    Raise ValueError with the place.
+    """
     for number, entry in enumerate(entries, 1):
         if isinstance(entry, bytes) and not entry.strip():
             continue
         try:
             one = parse(entry)
             moment = _start_of(one) if timed and isinstance(one, _Entry) else 0.0
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError, OverflowError) as error:
+        except (
+            KeyError,
+            TypeError,
+            AttributeError,
+            ValueError,
+            RecursionError,
+            OverflowError,
+        ) as error:
             if not skip_bad:
-                message = f"{error} is missing" if isinstance(error, KeyError) else error
+                message = (
+                    f"{error} is missing" if isinstance(error, KeyError) else error
+                )
                 place = f"{'line' if isinstance(entry, bytes) else 'entry'} {number}"
-                raise ValueError(f"{place}: {message}; fix it, or leave such entries out with `skip_bad`") from error
+                raise ValueError(
+                    f"{place}: {message}; fix it, or leave such entries out with"
+                    " `skip_bad`"
+                ) from error
             one = "that cannot be read"
         if isinstance(one, str):
             left_out[one] += 1
@@ -255,17 +361,29 @@ def _parse_entries(
 
 
 def _start_times(moments: Sequence[float], max_gap: float | None) -> Sequence[float]:
-    """Return seconds after the first moment. Moments in whole seconds are spread evenly over each second.
+    """Return seconds after the first moment.
+
+    Moments in whole seconds are spread evenly over each second.
 
     Gaps that are longer than `max_gap` are shortened to it.
     """
     starts = [moment - moments[0] for moment in moments]
     if all(map(float.is_integer, moments)):
-        starts = [second + k / count for second, count in Counter(starts).items() for k in range(count)]
+        starts = [
+            second + k / count
+            for second, count in Counter(starts).items()
+            for k in range(count)
+        ]
     if starts[-1] <= 0:
-        raise ValueError("all its requests have the same time, which makes no schedule; leave out `replay_times`")
+        raise ValueError(
+            "all its requests have the same time, which makes no schedule; leave out"
+            " `replay_times`"
+        )
     if max_gap is not None:
-        gaps = (min(later - earlier, max_gap) for earlier, later in itertools.pairwise(starts))
+        gaps = (
+            min(later - earlier, max_gap)
+            for earlier, later in itertools.pairwise(starts)
+        )
         starts = list(itertools.accumulate(gaps, initial=0.0))
     return array("d", starts)
 
@@ -273,13 +391,17 @@ def _start_times(moments: Sequence[float], max_gap: float | None) -> Sequence[fl
 def _start_of(entry: _Entry) -> float:
     """Return the Unix time at which the request began."""
     if not isinstance(entry.lasted, int | float) or not 0 <= entry.lasted < 1e6:
-        raise ValueError("write its duration in seconds (Caddy: duration_format seconds)")
+        raise ValueError(
+            "write its duration in seconds (Caddy: duration_format seconds)"
+        )
     return _unix_seconds(entry.time) - entry.lasted
 
 
 @lru_cache(maxsize=1)  # many lines of a log have the time of the line before
 def _unix_seconds(time: Any) -> float:
-    """Return the Unix time of ISO 8601, of the text of an access log, or of a number (s, ms, µs or ns)."""
+    """Return the Unix time of ISO 8601, of the text of an access log, or of a number
+    (s, ms, µs or ns).
+    """
     from datetime import datetime  # noqa: PLC0415 - few trials need it
 
     if isinstance(time, str):
@@ -301,16 +423,24 @@ def _parse_har_entry(entry: Any) -> _Entry | str:
         return _NOT_HTTP
     pairs = ((one["name"], one["value"]) for one in request["headers"])
     # The cost of decompression differs between clients.
-    headers = _join_headers((name, value) for name, value in pairs if name.lower() != "accept-encoding")
+    headers = _join_headers(
+        (name, value) for name, value in pairs if name.lower() != "accept-encoding"
+    )
     posted = request.get("postData") or {}
     text = posted.get("text")
     if posted.get("params") and not text:
         if not str(posted.get("mimeType")).startswith(_FORM):
-            raise ValueError("its body is recorded as parameters, without the text that was sent")
-        text = urlencode([(one["name"], one.get("value") or "") for one in posted["params"]])
+            raise ValueError(
+                "its body is recorded as parameters, without the text that was sent"
+            )
+        text = urlencode(
+            [(one["name"], one.get("value") or "") for one in posted["params"]]
+        )
         headers = _with_type(headers, _FORM)
     host, path = _split_url(request["url"])
-    made = _make_recorded(request["method"], path, headers, text.encode() if text else None)
+    made = _make_recorded(
+        request["method"], path, headers, text.encode() if text else None
+    )
     return _Entry(made, host, time=entry.get("startedDateTime"))
 
 
@@ -329,19 +459,34 @@ def _parse_line(line: bytes) -> _Entry:
             raise ValueError(f"its body may be a text, or vegeta's base64; {advice}")
         body = body.encode()
     elif body is not None:
-        body, headers = json.dumps(body).encode(), _with_type(headers, "application/json")
-    host, path = _split_url(document["url"]) if "url" in document else (None, document["path"])
+        body, headers = (
+            json.dumps(body).encode(),
+            _with_type(headers, "application/json"),
+        )
+    host, path = (
+        _split_url(document["url"]) if "url" in document else (None, document["path"])
+    )
     weight = document.get("weight")
     if weight is not None and (isinstance(weight, bool) or not 0 < weight < math.inf):
         raise ValueError(f"weight {weight!r}: write a number above 0")
-    return _Entry(_make_recorded(document.get("method", "GET"), path, headers, body), host, weight)
+    return _Entry(
+        _make_recorded(document.get("method", "GET"), path, headers, body), host, weight
+    )
 
 
 def _parse_target(line: bytes) -> _Entry:
     document = _load_object(line, _VEGETA_KEYS)
     host, path = _split_url(document["url"])
-    headers = _join_headers((name, one) for name, values in (document.get("header") or {}).items() for one in values)
-    body = base64.b64decode(document["body"], validate=True) if document.get("body") else None
+    headers = _join_headers(
+        (name, one)
+        for name, values in (document.get("header") or {}).items()
+        for one in values
+    )
+    body = (
+        base64.b64decode(document["body"], validate=True)
+        if document.get("body")
+        else None
+    )
     return _Entry(_make_recorded(document["method"], path, headers, body), host)
 
 
@@ -350,18 +495,31 @@ def _parse_json_log_line(line: bytes) -> _Entry | str:
     if keys := _find_log_keys(document):
         host = document.get(keys.host)
         start = document[keys.start]
-        return _make_logged(document[keys.method], document[keys.path], {}, host, time=start)
-    request, logger, lasted = document.get("request"), document.get("logger", ""), document.get("duration")
-    if not isinstance(request, dict) or not f"{logger}.".startswith(("http.log.access.", ".")):
+        return _make_logged(
+            document[keys.method], document[keys.path], {}, host, time=start
+        )
+    request, logger, lasted = (
+        document.get("request"),
+        document.get("logger", ""),
+        document.get("duration"),
+    )
+    if not isinstance(request, dict) or not f"{logger}.".startswith(
+        ("http.log.access.", ".")
+    ):
         return _NOT_HTTP
     accepted = (request.get("headers") or {}).get("Accept") or []
     headers = _join_headers(("Accept", value) for value in accepted)
     time = {"time": document.get("ts"), "lasted": 0.0 if lasted is None else lasted}
-    return _make_logged(request["method"], request["uri"], headers, request["host"], **time)
+    return _make_logged(
+        request["method"], request["uri"], headers, request["host"], **time
+    )
 
 
 def _find_log_keys(document: dict[str, Any]) -> _LogKeys | None:
-    """Return the keys of the log that an object is from. None: Caddy's, or no access."""
+    """Return the keys of the log that an object is from.
+
+    None: Caddy's, or no access.
+    """
     for keys in _JSON_LOGS:
         if document.keys() >= {keys.method, keys.path, keys.start}:
             return keys
@@ -387,33 +545,49 @@ def _parse_log_line(line: bytes) -> _Entry | str:
 
 
 def _make_logged(
-    method: str, target: str | None, headers: dict[str, str], host: str | None, **time: Any
+    method: str,
+    target: str | None,
+    headers: dict[str, str],
+    host: str | None,
+    **time: Any,
 ) -> _Entry | str:
     if target is None or target == "*":  # a TCP connection, or OPTIONS about the server
         return _NOT_HTTP
     if method not in {"GET", "HEAD", "OPTIONS"}:
-        return "with other methods than GET, HEAD and OPTIONS, whose bodies a log does not hold"
+        return (
+            "with other methods than GET, HEAD and OPTIONS, whose bodies a log does not"
+            " hold"
+        )
     if target.startswith(("http://", "https://")):
         host, target = _split_url(target)
     if host:
         host = re.sub(":(?:80|443)$", "", host.lower())
-    return _Entry(_make_logged_request(method, target, headers.get("Accept")), host, **time)
+    return _Entry(
+        _make_logged_request(method, target, headers.get("Accept")), host, **time
+    )
 
 
 @cache  # bounded by the size of the file
 def _make_logged_request(method: str, target: str, accept: str | None) -> Request:
-    return _make_recorded(method, target, {} if accept is None else {"Accept": accept}, None)
+    return _make_recorded(
+        method, target, {} if accept is None else {"Accept": accept}, None
+    )
 
 
 def _load_object(line: bytes, known: set[str] | None = None) -> dict[str, Any]:
-    """Return the JSON object of a line, which has only `known` keys. Raise ValueError or TypeError."""
+    """Return the JSON object of a line, which has only `known` keys.
+
+    Raise ValueError or TypeError.
+    """
     document = None
     with contextlib.suppress(ValueError):
         document = json.loads(line)
     if not isinstance(document, dict):
         raise TypeError("it is not a JSON object")
     if known is not None and (unknown := sorted(document.keys() - known)):
-        raise ValueError(f"unknown key {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        raise ValueError(
+            f"unknown key {unknown[0]!r}; there are {', '.join(sorted(known))}"
+        )
     return document
 
 
@@ -427,25 +601,50 @@ def _join_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _with_type(headers: Mapping[str, str], kind: str) -> dict[str, str]:
-    return {**headers, **({} if "content-type" in {name.lower() for name in headers} else {"Content-Type": kind})}
+    return {
+        **headers,
+        **(
+            {}
+            if "content-type" in {name.lower() for name in headers}
+            else {"Content-Type": kind}
+        ),
+    }
 
 
 def _split_url(url: str) -> tuple[str, str]:
-    """Return the host of a URL, and its path and query. Errors do not quote the URL: it may contain a password."""
+    """Return the host of a URL, and its path and query.
+
+    Errors do not quote the URL: it may contain a password.
+    """
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise ValueError("its url can't be read; write http:// or https:// and a host") from error
+        raise ValueError(
+            "its url can't be read; write http:// or https:// and a host"
+        ) from error
     if parts.scheme not in {"http", "https"} or not parts.netloc:
         raise ValueError("url: write http:// or https:// and a host, or only a path")
-    return parts.netloc.rpartition("@")[2].lower(), (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return parts.netloc.rpartition("@")[2].lower(), (parts.path or "/") + (
+        f"?{parts.query}" if parts.query else ""
+    )
 
 
-def _make_recorded(method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Request:
-    """Return a request without the headers that a client makes itself. Raise ValueError or TypeError."""
-    if not all(isinstance(text, str) for text in (method, path, *headers, *headers.values())):
+def _make_recorded(
+    method: str, path: str, headers: Mapping[str, str], body: bytes | None
+) -> Request:
+    """Return a request without the headers that a client makes itself.
+
+    Raise ValueError or TypeError.
+    """
+    if not all(
+        isinstance(text, str) for text in (method, path, *headers, *headers.values())
+    ):
         raise TypeError("method, path, names and values of headers must be texts")
-    kept = {name: value for name, value in headers.items() if not _IGNORED_HEADERS.fullmatch(name)}
+    kept = {
+        name: value
+        for name, value in headers.items()
+        if not _IGNORED_HEADERS.fullmatch(name)
+    }
     try:
         check_request_line(method, path, kept)
     except FieldError as error:  # its value is not shown, because it may be a secret

@@ -1,4 +1,6 @@
-"""The requests of a workload: a function from k to request k, made off the clock or recorded in a file."""
+"""The requests of a workload: a function from k to request k, made off the clock or
+recorded in a file.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,12 @@ from clientlab.workload.workload import (
     varies,
 )
 
-BLOCK = 1 << 16  # bytes of the block that an upload repeats, so that generating it costs nothing
+BLOCK = (
+    1 << 16
+)  # bytes of the block that an upload repeats, so that generating it costs nothing
 _PINNED_HEADERS = {
-    # The same for all clients: none negotiates compression by itself, and none sends a longer name than another.
+    # The same for all clients: none negotiates compression by itself, and none sends a
+    # longer name than another.
     "Accept": "*/*",
     "Accept-Encoding": "identity",
     "User-Agent": f"clientlab/{__version__}",
@@ -34,7 +39,10 @@ _PINNED_HEADERS = {
 
 
 class Upload:
-    """`size` bytes, which the seed decides. Each iteration starts anew, so requests and threads may share an object."""
+    """`size` bytes, which the seed decides.
+
+    Each iteration starts anew, so requests and threads may share an object.
+    """
 
     def __init__(self, size: int, seed: int) -> None:
         self._size = size
@@ -48,7 +56,9 @@ class Upload:
             yield self._block[: self._size - start]
 
     def reader(self) -> Callable[[int], bytes]:
-        """Return a read function for libcurl: at most `count` of the next bytes, and ``b""`` at the end."""
+        """Return a read function for libcurl: at most `count` of the next bytes, and
+        ``b""`` at the end.
+        """
         at = 0
 
         def read(count: int) -> bytes:
@@ -62,7 +72,10 @@ class Upload:
 
 
 class AsyncUpload:
-    """An upload for asyncio. It is not iterable, because libraries treat every plain iterable as blocking."""
+    """An upload for asyncio.
+
+    It is not iterable, because libraries treat every plain iterable as blocking.
+    """
 
     def __init__(self, upload: Upload) -> None:
         self._upload = upload
@@ -86,12 +99,17 @@ def requests_of(
     awaited: bool = False,
     share_of: Callable[[int], float] = _whole_delay,
 ) -> Callable[[int], Request]:
-    """Return a function from k to request k of the workload at `base_url` (scheme, host and port).
+    """Return a function from k to request k of the workload at `base_url` (scheme, host
+    and port).
 
-    Equal requests are the same object, so that they cost nothing. `awaited`: uploads are iterated with `async for`.
-    `share_of`: from k to the share of its delay that it asks for.
+    Equal requests are the same object, so that they cost nothing. `awaited`: uploads
+    are iterated with `async for`. `share_of`: from k to the share of its delay that it
+    asks for.
     """
-    base, delay_whole = base_url.rstrip("/"), None if workload.delay is None else delay_of(workload)
+    base, delay_whole = (
+        base_url.rstrip("/"),
+        None if workload.delay is None else delay_of(workload),
+    )
     delay = None if delay_whole is None else lambda k: delay_whole(k) * share_of(k)
 
     def delayed(url: str, seconds: float) -> str:
@@ -100,14 +118,26 @@ def requests_of(
     if workload.replay is not None:
         recorded = read_recorded_requests(workload)
         place_of = choose_places(workload, recorded)
-        made: dict[Request, Request] = {}  # made when they are sent, because a log may hold many
+        made: dict[
+            Request, Request
+        ] = {}  # made when they are sent, because a log may hold many
 
         def recorded_request(k: int) -> Request:
             found = recorded.requests[place_of(k)]
             if (one := made.get(found)) is None:
-                headers = _merge_headers(workload, found.method, found.body, found.headers)
-                one = made[found] = replace(found, url=base + found.url, headers=headers)
-            return one if delay is None else Request(one.method, delayed(one.url, delay(k)), one.headers, one.body)
+                headers = _merge_headers(
+                    workload, found.method, found.body, found.headers
+                )
+                one = made[found] = replace(
+                    found, url=base + found.url, headers=headers
+                )
+            return (
+                one
+                if delay is None
+                else Request(
+                    one.method, delayed(one.url, delay(k)), one.headers, one.body
+                )
+            )
 
         return recorded_request
 
@@ -118,8 +148,14 @@ def requests_of(
 
     def request(k: int) -> Request:
         url = base.replace(NUMBER_FIELD, str(workload.number_of(k)))
-        own = headers if stream is None else {**headers, HEADER: stream(workload.number_of(k))}
-        return Request(method, url if delay is None else delayed(url, delay(k)), own, body_of())
+        own = (
+            headers
+            if stream is None
+            else {**headers, HEADER: stream(workload.number_of(k))}
+        )
+        return Request(
+            method, url if delay is None else delayed(url, delay(k)), own, body_of()
+        )
 
     if varies(workload):
         return request
@@ -128,20 +164,32 @@ def requests_of(
 
 
 def _stream_settings(workload: Workload) -> Callable[[int], str] | None:
-    """Return a function from the number of a request to its header `HEADER`; None if the server is not the lab's."""
+    """Return a function from the number of a request to its header `HEADER`; None if
+    the server is not the lab's.
+    """
     first, every = workload.first, workload.every
     if first is None or every is None:
         return None
-    settings = f"format={workload.stream}&first={first}&every={every}&events={workload.events}"
+    settings = (
+        f"format={workload.stream}&first={first}&every={every}&events={workload.events}"
+    )
     settings += f"&{workload.stream_options}" if workload.stream_options else ""
     if not (first.form or every.form):
         return lambda _: settings
-    return lambda number: f"{settings}&seed={int(draw_share(workload.seed, number) * 2**52)}"
+    return lambda number: (
+        f"{settings}&seed={int(draw_share(workload.seed, number) * 2**52)}"
+    )
 
 
 def body_size(workload: Workload) -> int | None:
-    """Return the bytes of the body of each request, or None for recorded requests, whose bodies differ."""
-    return None if workload.replay is not None else len(_make_bodies(workload, awaited=False)() or b"")
+    """Return the bytes of the body of each request, or None for recorded requests,
+    whose bodies differ.
+    """
+    return (
+        None
+        if workload.replay is not None
+        else len(_make_bodies(workload, awaited=False)() or b"")
+    )
 
 
 def _make_bodies(workload: Workload, *, awaited: bool) -> Callable[[], Body | None]:
@@ -152,32 +200,61 @@ def _make_bodies(workload: Workload, *, awaited: bool) -> Callable[[], Body | No
         body = base64.b64decode(workload.body_base64) or None
     elif workload.upload_size is not None:
         upload = Upload(workload.upload_size, workload.seed)
-        body = b"".join(upload) if workload.upload == "whole" else AsyncUpload(upload) if awaited else upload
+        body = (
+            b"".join(upload)
+            if workload.upload == "whole"
+            else AsyncUpload(upload)
+            if awaited
+            else upload
+        )
     elif workload.payload_size is not None:
         draw = random.Random(workload.seed)  # noqa: S311 - a payload, not a secret
-        document = {"data": "".join(draw.choices(string.ascii_uppercase + string.digits, k=workload.payload_size))}
+        document = {
+            "data": "".join(
+                draw.choices(
+                    string.ascii_uppercase + string.digits, k=workload.payload_size
+                )
+            )
+        }
         if encodes_each(workload):
             return lambda: json.dumps(document).encode()
         body = json.dumps(document).encode()
     return lambda: body
 
 
-def _merge_headers(workload: Workload, method: str, body: Body | None, recorded: dict[str, str]) -> dict[str, str]:
-    """Return the lab's own headers, a recorded request's, and the workload's. Later ones override earlier ones."""
+def _merge_headers(
+    workload: Workload, method: str, body: Body | None, recorded: dict[str, str]
+) -> dict[str, str]:
+    """Return the lab's own headers, a recorded request's, and the workload's.
+
+    Later ones override earlier ones.
+    """
     headers = dict(_PINNED_HEADERS)
     if workload.decode:
         headers["Accept-Encoding"] = "gzip"  # the only coding that all libraries decode
     if body is not None:
-        # What HTTP assumes of a body without a type (RFC 9110, 8.3). The lab does not guess from the content, and the
-        # libraries would send a form, a text, bytes or no type.
+        # What HTTP assumes of a body without a type (RFC 9110, 8.3). The lab does not
+        # guess from the content, and the libraries would send a form, a text, bytes or
+        # no type.
         headers["Content-Type"] = "application/octet-stream"
     elif method not in {"GET", "HEAD"}:
-        headers["Content-Length"] = "0"  # requests sends it with all other methods, and some libraries with none
+        headers["Content-Length"] = (
+            # Requests sends it with all other methods, and some libraries with none.
+            "0"
+        )
     if workload.upload_size is not None:
-        headers["Content-Length"] = str(workload.upload_size)  # else, each library would choose its own framing
-    if workload.payload_size is not None or (workload.stream is not None and workload.body is not None):
+        headers["Content-Length"] = str(
+            workload.upload_size
+        )  # else, each library would choose its own framing
+    if workload.payload_size is not None or (
+        workload.stream is not None and workload.body is not None
+    ):
         headers["Content-Type"] = "application/json"
     for more in (recorded, workload.headers):
         given = {name.lower() for name in more}
-        headers = {name: value for name, value in headers.items() if name.lower() not in given} | more
-    return {name: value.strip() for name, value in headers.items()}  # some libraries refuse blanks around a value
+        headers = {
+            name: value for name, value in headers.items() if name.lower() not in given
+        } | more
+    return {
+        name: value.strip() for name, value in headers.items()
+    }  # some libraries refuse blanks around a value

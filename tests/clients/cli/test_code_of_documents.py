@@ -1,4 +1,7 @@
-"""Code is loaded only if the command line names it, itself or by an experiment's file. The code here leaves a mark."""
+"""Code is loaded only if the command line names it, itself or by an experiment's file.
+
+The code here leaves a mark.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,23 @@ NAMES = ("mine.py:X", "mine.py:X@threads", "requests-session@mine.py:X", "of-pac
 
 @pytest.fixture
 def marks(tmp_path, monkeypatch):
-    """A function that returns the marks that code has left. The current folder holds a file and a package with code."""
+    """A function that returns the marks that code has left.
+
+    The current folder holds a file and a package with code.
+    """
     monkeypatch.chdir(tmp_path)
     for name in ("mine", "a_package"):
-        Path(f"{name}.py").write_text(dedent(CODE).format(mark=str(tmp_path / f"{name}.mark")))
+        Path(f"{name}.py").write_text(
+            dedent(CODE).format(mark=str(tmp_path / f"{name}.mark"))
+        )
     info = Path("a_package-1.dist-info")
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-package\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[clientlab.strategies]\nof-package = a_package:X\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: a-package\nVersion: 1\n"
+    )
+    (info / "entry_points.txt").write_text(
+        "[clientlab.strategies]\nof-package = a_package:X\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(strategies, "ADMITTED", {})
     yield lambda: sorted(path.stem for path in tmp_path.glob("*.mark"))
@@ -51,9 +63,20 @@ def keep(run: Run, url: str = "http://127.0.0.1:9/") -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_run_is_read_without_the_code_that_it_names_and_resumed_only_if_it_is_named_again(name, marks, clientlab):
+def test_a_run_is_read_without_its_code_and_resumed_only_if_that_is_named(
+    name, marks, clientlab
+):
     keep(a_run(a_trial(name, upstream="127.0.0.1:9"), name="a", rounds=2))
-    files = ("--html", "a.html", "--markdown", "a.md", "--csv", "a.csv", "--junit", "a.xml")
+    files = (
+        "--html",
+        "a.html",
+        "--markdown",
+        "a.md",
+        "--csv",
+        "a.csv",
+        "--junit",
+        "a.xml",
+    )
     assert clientlab("report", "a", *files).code == 0
     assert clientlab("compare", "a", "a").code == 0
     assert name.partition(":")[0] in clientlab("report", "a").out
@@ -68,16 +91,23 @@ def test_a_resumed_run_needs_its_environment_on_the_command_line(marks, clientla
     run = a_run(a_trial("urllib3", upstream="127.0.0.1:9"), name="a", rounds=2)
     arms = [arm.model_copy(update={"environment": "e"}) for arm in run.experiment.arms]
     environments = {"e": EnvironmentSpec(folder="/an/environment")}
-    plan = run.experiment.model_copy(update={"environments": environments, "arms": arms})
+    plan = run.experiment.model_copy(
+        update={"environments": environments, "arms": arms}
+    )
     keep(run.model_copy(update={"experiment": plan, "trials": []}))
     assert "add --env e=/an/environment" in clientlab("run", "--resume", "a").err
-    for words in (("--env", "e=/another"), ("--env", "e=/an/environment", "--env", "f=/another")):
+    for words in (
+        ("--env", "e=/another"),
+        ("--env", "e=/an/environment", "--env", "f=/another"),
+    ):
         said = clientlab("run", "--resume", "a", *words)
         assert (said.code, said.err.startswith("clientlab: --env ")) == (2, True)
     assert marks() == []
 
 
-def test_a_resumed_run_needs_the_requirement_of_its_environment_again(marks, clientlab, monkeypatch):
+def test_a_resumed_run_needs_the_requirement_of_its_environment_again(
+    marks, clientlab, monkeypatch
+):
     monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: 1)
     run = a_run(a_trial("urllib3", upstream="127.0.0.1:9"), name="a", rounds=2)
     arms = [arm.model_copy(update={"environment": "e"}) for arm in run.experiment.arms]
@@ -88,14 +118,23 @@ def test_a_resumed_run_needs_the_requirement_of_its_environment_again(marks, cli
     assert (said.code, said.err.startswith("clientlab: --env ")) == (2, True)
     assert "is no-such-library-of-the-lab==9" in said.err
     said = clientlab("run", "--resume", "a", "--env", f"e={spec.requirements[0]}")
-    assert (said.code, "nothing listens" in said.err, "--env" in said.err) == (2, True, False)
+    assert (said.code, "nothing listens" in said.err, "--env" in said.err) == (
+        2,
+        True,
+        False,
+    )
     assert marks() == []
 
 
 @pytest.mark.real
-def test_an_experiments_file_may_name_code_and_its_run_is_resumed_with_the_code_named_again(marks, clientlab):
+def test_an_experiments_file_may_name_code_and_its_run_is_resumed_with_it(
+    marks, clientlab
+):
     """Running a file means consent to the code that it names."""
-    table = 'question = "?"\nstrategies = ["mine.py:X"]\nrounds = 1\n[workloads.small]\nrequests = 2\n'
+    table = (
+        'question = "?"\nstrategies = ["mine.py:X"]\nrounds ='
+        " 1\n[workloads.small]\nrequests = 2\n"
+    )
     Path("mine.toml").write_text(table)
     with counting_server() as server:
         said = clientlab("run", "mine.toml", "--url", server.url, "--name", "a")
@@ -118,4 +157,7 @@ def test_an_experiments_file_names_code_relative_to_its_own_folder(tmp_path):
     )
     found = read_experiment(path)
     assert found.strategies == [f"{tmp_path}/mine.py:X", "urllib3"]
-    assert found.arms["a"].strategy == f"requests-session@{tmp_path}/sub/mine.py:Runs?size=2"
+    assert (
+        found.arms["a"].strategy
+        == f"requests-session@{tmp_path}/sub/mine.py:Runs?size=2"
+    )

@@ -1,4 +1,6 @@
-"""`clientlab list`, `init` and `doctor`, the command as a program, and what a shell completes."""
+"""`clientlab list`, `init` and `doctor`, the command as a program, and what a shell
+completes.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def test_the_list_tells_what_is_missing_for_a_strategy(clientlab, monkeypatch):
     """The table for the documentation does not depend on this machine."""
     table = clientlab("list", "--markdown").out
     monkeypatch.setitem(sys.modules, "httpx", None)
-    rows = {row["name"]: row["note"] for row in json.loads(clientlab("list", "--json").out)}
+    rows = {
+        row["name"]: row["note"] for row in json.loads(clientlab("list", "--json").out)
+    }
     assert "httpx is not installed" in rows["httpx-async"]
     assert rows["aiohttp"] == ""
     assert clientlab("list", "--markdown").out == table
@@ -59,12 +63,17 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(clientlab, monkeypatc
 
     said = clientlab("doctor")
     assert (said.code, said.err, "MISSING" in said.out) == (0, "", False)
-    assert all(name in said.out for name in ("Python", "urllib3", "gunicorn", "Caddy", "open files"))
+    assert all(
+        name in said.out
+        for name in ("Python", "urllib3", "gunicorn", "Caddy", "open files")
+    )
     monkeypatch.setattr("clientlab.testbeds.local.caddy", lambda: missing("caddy"))
     said = clientlab("doctor")
     (line,) = [line for line in said.out.splitlines() if "Caddy " in line]
     assert (said.code, line.split()[0]) == (0, "no")
-    monkeypatch.setattr("clientlab.cli.preparing._SERVERS", ("gunicorn", "no-such-server"))
+    monkeypatch.setattr(
+        "clientlab.cli.preparing._SERVERS", ("gunicorn", "no-such-server")
+    )
     said = clientlab("doctor")
     (line,) = [line for line in said.out.splitlines() if line.startswith("MISSING")]
     assert said.code == 1
@@ -83,10 +92,21 @@ def test_the_program_shows_its_version_and_commands(clientlab):
 
 @pytest.mark.real
 def test_help_imports_neither_numpy_nor_pydantic_nor_rich():
-    code = "import sys; from clientlab.cli import run_command_line as r; r(['run', '--help']); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    code = (
+        "import sys; from clientlab.cli import run_command_line as r; r(['run',"
+        " '--help']); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert "--strategy" in done.stdout
-    assert not {"numpy", "pydantic", "rich.console", "jinja2", "matplotlib"} & set(done.stdout.split())
+    assert not {"numpy", "pydantic", "rich.console", "jinja2", "matplotlib"} & set(
+        done.stdout.split()
+    )
 
 
 @pytest.mark.real
@@ -95,23 +115,37 @@ def test_output_that_cannot_be_written_is_an_error():
     """One line, without a second one when the interpreter ends."""
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "clientlab", "list"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
 @pytest.mark.real
 def test_without_its_libraries_the_program_says_what_to_install():
     """The image of the upstreams has the package alone."""
-    hidden = "import runpy, sys; sys.modules['click'] = None; runpy.run_module('clientlab', run_name='__main__')"
+    hidden = (
+        "import runpy, sys; sys.modules['click'] = None; runpy.run_module('clientlab',"
+        " run_name='__main__')"
+    )
     command = [sys.executable, "-c", hidden, "runs"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 1
     assert "clientlab: click is not installed" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_new_experiment_can_be_run_as_it_is(clientlab):
-    """In full and in its quick form: about as long as it says, with claims that can be settled."""
+    """In full and in its quick form: about as long as it says, with claims that can be
+    settled.
+    """
     said = clientlab("init")
     assert (said.code, said.err) == (0, "")
     file = Path("experiment.toml")
@@ -153,10 +187,14 @@ def test_init_overwrites_no_file_and_refuses_unusable_names(name, clientlab):
         (["report", ""], {"last", "20240506-070809000-mine-abcd", ""}),
     ],
 )
-def test_a_shell_completes_subcommands_experiments_strategies_and_runs(words, completed, tmp_path):
+def test_a_shell_completes_subcommands_experiments_strategies_and_runs(
+    words, completed, tmp_path
+):
     """The item with the word itself stands for files, which the shell adds."""
     (tmp_path / "results" / "20240506-070809000-mine-abcd").mkdir(parents=True)
     (tmp_path / "results" / "20240506-070809000-mine-abcd" / "run.json").touch()
     *before, word = words
-    found = ShellComplete(commands, {}, "clientlab", "_CLIENTLAB_COMPLETE").get_completions(before, word)
+    found = ShellComplete(
+        commands, {}, "clientlab", "_CLIENTLAB_COMPLETE"
+    ).get_completions(before, word)
     assert {item.value for item in found} == completed

@@ -11,13 +11,22 @@ from typing import ClassVar
 import pytest
 
 from clientlab.clients.client_interface import Budget, PerThread, tls_context
-from clientlab.conformance.server import CA_FILE, OTHER_CA, counting_server, server_context
+from clientlab.conformance.server import (
+    CA_FILE,
+    OTHER_CA,
+    counting_server,
+    server_context,
+)
 from clientlab.strategies import CLIENTS, list_settings
 from clientlab.testbeds.local import ca_bundle
 from clientlab.workload.workload import Request
 from clients.one_client import outcomes, request_to
 
-TRUSTING = [name for name, spec in CLIENTS.items() if not spec.program and "trust" in list_settings(spec.import_path)]
+TRUSTING = [
+    name
+    for name, spec in CLIENTS.items()
+    if not spec.program and "trust" in list_settings(spec.import_path)
+]
 
 
 class _Shared:
@@ -26,7 +35,12 @@ class _Shared:
     made: ClassVar[list[_Shared]] = []
 
     def __init__(self, budget, opened):
-        self.budget, self.opened, self.threads, self.closed = budget, opened, set(), False
+        self.budget, self.opened, self.threads, self.closed = (
+            budget,
+            opened,
+            set(),
+            False,
+        )
         self.made.append(self)
 
     def open(self):
@@ -46,7 +60,9 @@ class _PerThread(PerThread):
 
 @pytest.mark.parametrize(("connections", "threads"), [(3, 3), (1, 2)])
 def test_each_thread_has_its_own_client(connections, threads):
-    """As many clients as the budget has connections are made before the first request; a further thread makes one."""
+    """As many clients as the budget has connections are made before the first request;
+    a further thread makes one.
+    """
     _Shared.made.clear()
     client = _PerThread(Budget(connections=connections, timeout=5.0), lambda: None)
     client.open()
@@ -69,22 +85,39 @@ def test_each_thread_has_its_own_client(connections, threads):
 @pytest.mark.real
 @pytest.mark.parametrize("name", TRUSTING)
 def test_the_librarys_own_context_verifies_the_target_too(name):
-    """A server of another CA is an error of kind tls, before a byte is sent; the lab's upstream is trusted."""
-    other, sound = server_context(OTHER_CA), server_context(version="h2" if CLIENTS[name].http == "2" else "http/1.1")
+    """A server of another CA is an error of kind tls, before a byte is sent; the lab's
+    upstream is trusted.
+    """
+    other, sound = (
+        server_context(OTHER_CA),
+        server_context(version="h2" if CLIENTS[name].http == "2" else "http/1.1"),
+    )
     with counting_server(tls=[other, sound]) as server:
-        assert outcomes(name, *[request_to(server.url)] * 2, trust="default") == ["tls", (200, b'{"ok": true}')]
+        assert outcomes(name, *[request_to(server.url)] * 2, trust="default") == [
+            "tls",
+            (200, b'{"ok": true}'),
+        ]
         assert server.spoken_to == {sound}
 
 
 def test_the_librarys_own_context_gets_only_the_targets_ca(tmp_path):
-    """The bundle of a testbed also holds public CAs. Only the lab's context trusts them all."""
+    """The bundle of a testbed also holds public CAs.
+
+    Only the lab's context trusts them all.
+    """
     bundle = tmp_path / "bundle.pem"
-    bundle.write_text(ca_bundle(Path(CA_FILE).read_text(encoding="utf-8")), encoding="utf-8")
+    bundle.write_text(
+        ca_bundle(Path(CA_FILE).read_text(encoding="utf-8")), encoding="utf-8"
+    )
     of_library = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # empty
     budget = Budget(1, 5.0, str(bundle))
     assert tls_context(budget, "default", lambda: of_library) is of_library
-    assert [dict(sum(ca["subject"], ()))["commonName"] for ca in of_library.get_ca_certs()] == ["ca"]
+    assert [
+        dict(sum(ca["subject"], ()))["commonName"] for ca in of_library.get_ca_certs()
+    ] == ["ca"]
     of_lab = tls_context(budget, "lab", lambda: of_library)
     assert of_lab is not of_library
     assert len(of_lab.get_ca_certs()) > 100
-    assert tls_context(Budget(1, 5.0), "default", lambda: of_library) is None  # without a CA, the library makes its own
+    assert (
+        tls_context(Budget(1, 5.0), "default", lambda: of_library) is None
+    )  # without a CA, the library makes its own

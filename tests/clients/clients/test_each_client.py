@@ -1,4 +1,5 @@
-"""Each listed client alone: a request, a fault, a server with TLS, and what only some libraries can do.
+"""Each listed client alone: a request, a fault, a server with TLS, and what only some
+libraries can do.
 
 The server shares no code with the lab.
 """
@@ -40,11 +41,15 @@ EACH = [name for name, spec in CLIENTS.items() if not spec.program]
 OVER_HTTP_1 = [name for name in EACH if CLIENTS[name].http == "1.1"]
 CLASSES = {name: load(CLIENTS[name].import_path) for name in EACH}
 STREAMING = [name for name in EACH if hasattr(CLASSES[name], "stream")]
-UPLOADING = [name for name in OVER_HTTP_1 if getattr(CLASSES[name], "streams_uploads", True)]
+UPLOADING = [
+    name for name in OVER_HTTP_1 if getattr(CLASSES[name], "streams_uploads", True)
+]
 TIMING = [name for name in EACH if hasattr(CLASSES[name], "timed")]
 
 PINNED = {"host", "accept", "accept-encoding", "user-agent"}
-"""The headers of a request that sets none: equal for all clients, so that none sends more bytes than another."""
+"""The headers of a request that sets none: equal for all clients, so that none sends
+more bytes than another.
+"""
 OF_A_BODY = {"content-type", "content-length", "x-mine"}
 ALPN = {"1.1": "http/1.1", "2": "h2"}
 BODY = json.dumps({"data": "x" * 50_000}).encode()
@@ -56,7 +61,9 @@ def chunked(body: bytes, size: int = 7000) -> bytes:
     """Return a response of unknown length, in chunks."""
     pieces = [body[at : at + size] for at in range(0, len(body), size)]
     framed = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
-    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
+    return (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n"
+    )
 
 
 @dataclass
@@ -78,7 +85,10 @@ class Upstream:
 @pytest.fixture(scope="module")
 def one_upstream() -> Iterator[Upstream]:
     upstream = Upstream()
-    with counting_server(upstream) as http1, counting_server(upstream, tls=[server_context(version="h2")]) as http2:
+    with (
+        counting_server(upstream) as http1,
+        counting_server(upstream, tls=[server_context(version="h2")]) as http2,
+    ):
         upstream.urls = {"1.1": http1.url, "2": http2.url}
         yield upstream
 
@@ -91,16 +101,27 @@ def upstream(one_upstream) -> Upstream:
 
 @pytest.mark.parametrize("name", EACH)
 def test_a_request_arrives_as_given_and_the_whole_response_is_returned(name, upstream):
-    """Method, path with query, headers and body are sent; the library adds only the pinned headers."""
+    """Method, path with query, headers and body are sent; the library adds only the
+    pinned headers.
+    """
     over_http_1 = CLIENTS[name].http == "1.1"
     upstream.answer = lambda _: ok(BODY)
     url = upstream.url_for(name)
-    posted = request_to(url, "/item/0?x=1", method="POST", payload_size=300, headers={"X-Mine": "yes"})
+    posted = request_to(
+        url, "/item/0?x=1", method="POST", payload_size=300, headers={"X-Mine": "yes"}
+    )
     plain = request_to(url, headers={"Host": "shop.test:8000"} if over_http_1 else {})
     assert outcomes(name, posted, plain) == [(200, BODY)] * 2
     first, second = upstream.seen
-    assert (first.method, first.target, first.body) == ("POST", "/item/0?x=1", posted.body)
-    assert (first.headers["x-mine"], first.headers["content-type"]) == ("yes", "application/json")
+    assert (first.method, first.target, first.body) == (
+        "POST",
+        "/item/0?x=1",
+        posted.body,
+    )
+    assert (first.headers["x-mine"], first.headers["content-type"]) == (
+        "yes",
+        "application/json",
+    )
     assert (second.method, second.target, second.body) == ("GET", "/", b"")
     keeps_alive = {"connection"} if CLIENTS[name].quirks.keep_alive_header else set()
     assert set(first.headers) == PINNED | OF_A_BODY | keeps_alive
@@ -112,12 +133,20 @@ def test_a_request_arrives_as_given_and_the_whole_response_is_returned(name, ups
 
 @pytest.mark.parametrize("name", EACH)
 def test_a_compressed_body_is_handed_over_decoded(name, upstream):
-    """Whole and in chunks, and also without a body. A damaged one is an error, not a success."""
+    """Whole and in chunks, and also without a body.
+
+    A damaged one is an error, not a success.
+    """
     compressed = gzip.compress(BODY)  # it holds the time
     packed = ok(compressed).replace(b"\r\n", b"\r\nContent-Encoding: gzip\r\n", 1)
-    upstream.answer = lambda seen: packed[: -len(compressed)] if seen.method == "HEAD" else packed
+    upstream.answer = lambda seen: (
+        packed[: -len(compressed)] if seen.method == "HEAD" else packed
+    )
     url = upstream.url_for(name)
-    plain, head = request_to(url, decode=True), request_to(url, method="HEAD", decode=True)
+    plain, head = (
+        request_to(url, decode=True),
+        request_to(url, method="HEAD", decode=True),
+    )
     assert outcomes(name, plain, head, decode=True) == [(200, BODY), (200, b"")]
     assert {seen.headers["accept-encoding"] for seen in upstream.seen} == {"gzip"}
     if name in STREAMING:
@@ -130,29 +159,57 @@ def test_a_compressed_body_is_handed_over_decoded(name, upstream):
 
 @pytest.mark.parametrize("name", EACH)
 def test_a_fault_is_an_error_of_its_kind_and_nothing_is_sent_again(name, upstream):
-    """Error statuses and redirects are responses. The request after the fault gets its own response."""
+    """Error statuses and redirects are responses.
+
+    The request after the fault gets its own response.
+    """
     answers = {
         "/status": ok(status="503 Service Unavailable"),
-        "/redirect": b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n",
+        "/redirect": (
+            b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
+        ),
         "/truncated": Last(ok()[:-5]),
         "/good": ok(),
     }
     upstream.answer = lambda seen: answers[seen.target]
-    found = outcomes(name, *(request_to(upstream.url_for(name), path) for path in answers))
-    assert [one if isinstance(one, str) else one[0] for one in found] == [503, 302, "protocol", 200]
+    found = outcomes(
+        name, *(request_to(upstream.url_for(name), path) for path in answers)
+    )
+    assert [one if isinstance(one, str) else one[0] for one in found] == [
+        503,
+        302,
+        "protocol",
+        200,
+    ]
     assert [seen.target for seen in upstream.seen] == list(answers)
 
 
 @pytest.mark.parametrize("name", EACH)
 def test_a_server_with_tls_is_verified(name, upstream):
-    """With its CA, requests arrive. A server with another CA or another name receives nothing."""
-    upstream.answer = lambda _: Last(ok().replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
-    for certificate, expected in ((OTHER_CA, ["tls"]), (OTHER_NAME, ["tls"]), (SOUND, [GOOD, GOOD])):
+    """With its CA, requests arrive.
+
+    A server with another CA or another name receives nothing.
+    """
+    upstream.answer = lambda _: Last(
+        ok().replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+    )
+    for certificate, expected in (
+        (OTHER_CA, ["tls"]),
+        (OTHER_NAME, ["tls"]),
+        (SOUND, [GOOD, GOOD]),
+    ):
         context = server_context(certificate, ALPN[CLIENTS[name].http])
         with counting_server(upstream, tls=[context]) as server:
-            assert outcomes(name, *[request_to(server.url, "/secure")] * len(expected)) == expected
+            assert (
+                outcomes(name, *[request_to(server.url, "/secure")] * len(expected))
+                == expected
+            )
             assert (context in server.spoken_to) == (certificate == SOUND)
-        resumes = certificate == SOUND and CLIENTS[name].quirks.resumes_tls and CLIENTS[name].http == "1.1"
+        resumes = (
+            certificate == SOUND
+            and CLIENTS[name].quirks.resumes_tls
+            and CLIENTS[name].http == "1.1"
+        )
         assert (context.session_stats()["hits"] > 0) == resumes
     assert [seen.target for seen in upstream.seen] == ["/secure"] * 2
 
@@ -164,30 +221,52 @@ def test_silence_ends_at_the_time_limit(upstream):
         return outcomes(name, request_to(upstream.url_for(name)), timeout=2.0)
 
     with ThreadPoolExecutor(len(EACH)) as pool:
-        assert dict(zip(EACH, pool.map(kinds, EACH), strict=True)) == {name: ["timeout-read"] for name in EACH}
+        assert dict(zip(EACH, pool.map(kinds, EACH), strict=True)) == {
+            name: ["timeout-read"] for name in EACH
+        }
 
 
 @pytest.mark.parametrize("name", STREAMING)
 def test_a_streamed_body_comes_whole_and_in_chunks_of_the_given_size(name, upstream):
-    """A body that is cut short is an error. After a whole one, the connection is used again."""
+    """A body that is cut short is an error.
+
+    After a whole one, the connection is used again.
+    """
     cut = Last(chunked(BODY)[:-900])
-    answers = {"/length": ok(BODY), "/chunked": chunked(BODY), "/cut": cut, "/again": ok(BODY)}
+    answers = {
+        "/length": ok(BODY),
+        "/chunked": chunked(BODY),
+        "/cut": cut,
+        "/again": ok(BODY),
+    }
     upstream.answer = lambda seen: answers[seen.target]
     with one_client(name, chunk_size=CHUNK) as client:
-        found = {path: client.stream(request_to(upstream.url_for(name), path)) for path in answers}
+        found = {
+            path: client.stream(request_to(upstream.url_for(name), path))
+            for path in answers
+        }
     assert found.pop("/cut") == "protocol"
     for status, chunks in found.values():
         assert (status, b"".join(chunks)) == (200, BODY)
         assert len(chunks) > 1
-        assert CLIENTS[name].http == "2" or max(map(len, chunks)) <= (CLIENTS[name].quirks.own_chunk_size or CHUNK)
-    if name in OVER_HTTP_1 and CLIENTS[name].policy != "per call" and not CLIENTS[name].quirks.opens_ahead:
+        assert CLIENTS[name].http == "2" or max(map(len, chunks)) <= (
+            CLIENTS[name].quirks.own_chunk_size or CHUNK
+        )
+    if (
+        name in OVER_HTTP_1
+        and CLIENTS[name].policy != "per call"
+        and not CLIENTS[name].quirks.opens_ahead
+    ):
         on = [seen.connection for seen in upstream.seen]
         assert on[0] == on[1] == on[2] != on[3]
 
 
 @pytest.mark.parametrize("name", [name for name in STREAMING if name in OVER_HTTP_1])
 def test_without_a_chunk_size_a_body_is_handed_over_as_it_arrives(name, upstream):
-    """The server sends the second half once the client has handed over the first. Each half is a part of one chunk."""
+    """The server sends the second half once the client has handed over the first.
+
+    Each half is a part of one chunk.
+    """
     framing = {
         "/length": (b"Content-Length: 2000\r\n\r\n", b""),
         "/chunked": (b"Transfer-Encoding: chunked\r\n\r\n7d0\r\n", b"\r\n0\r\n\r\n"),
@@ -207,7 +286,10 @@ def test_without_a_chunk_size_a_body_is_handed_over_as_it_arrives(name, upstream
     upstream.answer = halves
     with one_client(name, chunk_size=None) as client:
         for path in framing:
-            assert client.call("stream", request_to(upstream.url_for(name), path), take) == 200
+            assert (
+                client.call("stream", request_to(upstream.url_for(name), path), take)
+                == 200
+            )
             assert b"".join(received) == bytes(2000)
             received.clear()
             arrived.clear()
@@ -215,7 +297,10 @@ def test_without_a_chunk_size_a_body_is_handed_over_as_it_arrives(name, upstream
 
 @pytest.mark.parametrize("name", ["http.client", "aiohttp"])
 def test_the_time_to_the_first_byte_is_recorded_next_to_the_latency(name):
-    """The server works before the head and within the body. A request that fails has no time after its first byte."""
+    """The server works before the head and within the body.
+
+    A request that fails has no time after its first byte.
+    """
 
     def slowly() -> Iterator[bytes]:
         yield b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n1"
@@ -223,7 +308,9 @@ def test_the_time_to_the_first_byte_is_recorded_next_to_the_latency(name):
         yield b"2"
 
     workload = Workload(path="/{k}", requests=6, warmup=1, first_byte=True)
-    with counting_server(lambda seen: None if seen.target == "/5" else slowly(), hold=0.02) as server:
+    with counting_server(
+        lambda seen: None if seen.target == "/5" else slowly(), hold=0.02
+    ) as server:
         records = measure(name, workload, server.url).samples.records
     good = records[records["error"] == 0]
     assert (len(good), good["bytes"].tolist()) == (5, [2] * 5)
@@ -236,18 +323,28 @@ def test_the_time_to_the_first_byte_is_recorded_next_to_the_latency(name):
 def test_a_streamed_upload_arrives_whole_with_its_length(name, upstream):
     awaited = CLIENTS[name].kind == "asyncio"
     request = request_to(
-        upstream.url_for(name), awaited=awaited, method="POST", upload_size=300_000, upload="stream", seed=7
+        upstream.url_for(name),
+        awaited=awaited,
+        method="POST",
+        upload_size=300_000,
+        upload="stream",
+        seed=7,
     )
     assert outcomes(name, request) == [GOOD]
     (seen,) = upstream.seen
     assert seen.body == b"".join(Upload(300_000, 7))
-    assert (seen.headers["content-length"], seen.headers["content-type"]) == ("300000", "application/octet-stream")
+    assert (seen.headers["content-length"], seen.headers["content-type"]) == (
+        "300000",
+        "application/octet-stream",
+    )
     assert not {"transfer-encoding", "expect"} & set(seen.headers)
 
 
 @pytest.mark.parametrize("name", TIMING)
 def test_the_librarys_own_time_is_no_longer_than_the_call(name, upstream):
-    upstream.answer = lambda _: time.sleep(0.02) or ok()  # the server's work, not a wait for a condition
+    upstream.answer = lambda _: (
+        time.sleep(0.02) or ok()
+    )  # the server's work, not a wait for a condition
     with one_client(name) as client:
         began = time.perf_counter()
         status, body, seconds = client.call("timed", request_to(upstream.url_for(name)))
@@ -255,9 +352,13 @@ def test_the_librarys_own_time_is_no_longer_than_the_call(name, upstream):
     assert (status, body) == GOOD
 
 
-@pytest.mark.parametrize("name", [name for name, spec in CLIENTS.items() if spec.http == "2"])
+@pytest.mark.parametrize(
+    "name", [name for name, spec in CLIENTS.items() if spec.http == "2"]
+)
 def test_a_server_without_http2_is_an_error_of_kind_protocol(name):
-    """No client falls back to HTTP/1.1 silently, and none keeps a connection that it refused."""
+    """No client falls back to HTTP/1.1 silently, and none keeps a connection that it
+    refused.
+    """
     with counting_server(tls=[server_context()]) as server:
         assert outcomes(name, *[request_to(server.url)] * 3) == ["protocol"] * 3
         assert server.accepted == 3
@@ -268,5 +369,10 @@ def test_a_body_may_take_longer_than_the_time_limit_if_it_comes_steadily(upstrea
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 8000\r\n\r\n"
     upstream.answer = lambda _: Paced([lambda: head, *[lambda: bytes(1000)] * 8], 0.25)
     with ThreadPoolExecutor(len(names)) as pool:
-        found = pool.map(lambda name: outcomes(name, request_to(upstream.url_for(name)), timeout=1.5), names)
+        found = pool.map(
+            lambda name: outcomes(
+                name, request_to(upstream.url_for(name)), timeout=1.5
+            ),
+            names,
+        )
         assert list(found) == [[(200, bytes(8000))]] * len(names)

@@ -1,4 +1,6 @@
-"""The bytes that each client sends, read from a plain socket: the same headers with the same values from all."""
+"""The bytes that each client sends, read from a plain socket: the same headers with the
+same values from all.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ from optional_programs import REQUIRED
 
 pytestmark = pytest.mark.real
 
-LIBRARIES = [name for name, spec in CLIENTS.items() if spec.http == "1.1" and not spec.program]
+LIBRARIES = [
+    name for name, spec in CLIENTS.items() if spec.http == "1.1" and not spec.program
+]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The fields of a workload, and what must arrive besides the headers of every request."""
+    """The fields of a workload, and what must arrive besides the headers of every
+    request.
+    """
 
     fields: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
@@ -54,9 +60,17 @@ KINDS = {
     "POST": Kind({"method": "POST"}, EMPTY),
     "POST, empty body": Kind({"method": "POST", "body": ""}, EMPTY),
     "POST, body": Kind({"method": "POST", "body": "a=1"}, typed(BYTES, 3), b"a=1"),
-    "POST, body and type": Kind({"method": "POST", "body": "a,b", "headers": CSV}, typed("text/csv", 3), b"a,b"),
-    "POST, not text": Kind({"method": "POST", "body_base64": "/w0K"}, typed(BYTES, 3), b"\xff\r\n"),
-    "POST, payload": Kind({"method": "POST", "payload_size": 0}, typed("application/json", 12), b'{"data": ""}'),
+    "POST, body and type": Kind(
+        {"method": "POST", "body": "a,b", "headers": CSV}, typed("text/csv", 3), b"a,b"
+    ),
+    "POST, not text": Kind(
+        {"method": "POST", "body_base64": "/w0K"}, typed(BYTES, 3), b"\xff\r\n"
+    ),
+    "POST, payload": Kind(
+        {"method": "POST", "payload_size": 0},
+        typed("application/json", 12),
+        b'{"data": ""}',
+    ),
     "PUT, body": Kind({"method": "PUT", "body": "x"}, typed(BYTES, 1), b"x"),
     "PUT": Kind({"method": "PUT"}, EMPTY),
     "DELETE": Kind({"method": "DELETE"}, EMPTY),
@@ -70,7 +84,9 @@ KINDS = {
 
 
 def read_request(stream) -> tuple[str, str, bytes, Counter] | None:
-    """Return method, target, body and headers of the next request; None at the end of the connection."""
+    """Return method, target, body and headers of the next request; None at the end of
+    the connection.
+    """
     words = stream.readline().decode("latin-1").split()
     if not words:
         return None
@@ -86,20 +102,31 @@ def read_request(stream) -> tuple[str, str, bytes, Counter] | None:
 
 @contextlib.contextmanager
 def capturing() -> Iterator[tuple[str, list]]:
-    """Yield the URL of a server, and the requests that it receives. Each answer sets a cookie."""
+    """Yield the URL of a server, and the requests that it receives.
+
+    Each answer sets a cookie.
+    """
     seen: list = []
 
     def answer(connection: socket.socket) -> None:
-        with contextlib.suppress(ConnectionError), connection, connection.makefile("rb") as stream:
+        with (
+            contextlib.suppress(ConnectionError),
+            connection,
+            connection.makefile("rb") as stream,
+        ):
             while (request := read_request(stream)) is not None:
                 seen.append(request)
                 keep = "Set-Cookie: a=b\r\nConnection: keep-alive\r\n"
-                connection.sendall(f"HTTP/1.1 200 OK\r\n{keep}Content-Length: 0\r\n\r\n".encode())
+                connection.sendall(
+                    f"HTTP/1.1 200 OK\r\n{keep}Content-Length: 0\r\n\r\n".encode()
+                )
 
     def accept() -> None:
         with contextlib.suppress(OSError):  # shut down below
             while True:
-                threading.Thread(target=answer, args=listener.accept()[:1], daemon=True).start()
+                threading.Thread(
+                    target=answer, args=listener.accept()[:1], daemon=True
+                ).start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=accept)
@@ -123,7 +150,9 @@ def requests_to(url: str, folder: Path) -> Iterator[tuple[str, Request]]:
 
 
 def expected(kind: Kind, client: str, url: str) -> tuple[str, str, bytes, Counter]:
-    """Return the request that must arrive: the same from all clients, except for declared quirks."""
+    """Return the request that must arrive: the same from all clients, except for
+    declared quirks.
+    """
     headers = {name.lower(): value for name, value in request_to(url).headers.items()}
     headers["host"] = url.removeprefix("http://")
     if CLIENTS[client].quirks.keep_alive_header:
@@ -147,7 +176,8 @@ def test_every_library_sends_the_same_headers(client, tmp_path):
 
 
 @pytest.mark.skipif(
-    shutil.which("ab") is None and not REQUIRED, reason="ab is not installed: apt-get install apache2-utils"
+    shutil.which("ab") is None and not REQUIRED,
+    reason="ab is not installed: apt-get install apache2-utils",
 )
 def test_ab_sends_the_same_headers(tmp_path):
     """Its option `-k` decides about the connection, whatever the headers say."""
@@ -156,7 +186,11 @@ def test_ab_sends_the_same_headers(tmp_path):
     with capturing() as (url, seen):
         for name, request in requests_to(url, tmp_path):
             seen.clear()
-            subprocess.run(ab.command(request, 1, 1, tmp_path), check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                ab.command(request, 1, 1, tmp_path),
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
             if name != "connection" and seen != [expected(KINDS[name], "ab", url)]:
                 differences[name] = list(seen)
     assert differences == {}

@@ -1,4 +1,6 @@
-"""A Dask cluster of this machine for tests, before one aiohttp upstream, and `clientlab run` on it."""
+"""A Dask cluster of this machine for tests, before one aiohttp upstream, and `clientlab
+run` on it.
+"""
 
 from __future__ import annotations
 
@@ -46,15 +48,21 @@ class Program:
 
     def metric(self, name: str) -> float:
         """The sum of a metric on a worker's page."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
-            lines = re.findall(rf"^{name}{{.*}} (.*)$", answer.read().decode(), re.MULTILINE)
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{self.port}/metrics", timeout=10
+        ) as answer:
+            lines = re.findall(
+                rf"^{name}{{.*}} (.*)$", answer.read().decode(), re.MULTILINE
+            )
         return sum(map(float, lines))
 
 
 class Cluster:
     """A scheduler with its workers. `stack` kills all processes in the end."""
 
-    def __init__(self, folder: Path, upstream_port: int, stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self, folder: Path, upstream_port: int, stack: contextlib.ExitStack
+    ) -> None:
         self.folder, self.stack, self.count = folder, stack, 0
         self.upstream = f"127.0.0.1:{upstream_port}"
         self.store = Store(folder / "results")
@@ -65,33 +73,69 @@ class Cluster:
     def start_scheduler(self) -> None:
         words = ["--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]
         self.scheduler = self.start("distributed.cli.dask_scheduler", words)
-        eventually(lambda: "Scheduler at" in self.scheduler.said, "the scheduler listens")
+        eventually(
+            lambda: "Scheduler at" in self.scheduler.said, "the scheduler listens"
+        )
 
     def workers(self, *strategies: str) -> list[Program]:
-        """Start a worker for each of these strategies; one with an empty name takes any."""
+        """Start a worker for each of these strategies; one with an empty name takes
+        any.
+        """
         workers = [self._start_worker(strategy) for strategy in strategies]
-        eventually(lambda: all("Registered to" in worker.said for worker in workers), "the workers are there")
+        eventually(
+            lambda: all("Registered to" in worker.said for worker in workers),
+            "the workers are there",
+        )
         return workers
 
     def _start_worker(self, strategy: str) -> Program:
         (port,) = free_ports(1)
-        words = [self.address, "--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", f"127.0.0.1:{port}"]
-        words += ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--local-directory", str(self.folder)]
+        words = [
+            self.address,
+            "--host",
+            "127.0.0.1",
+            "--no-dashboard",
+            "--dashboard-address",
+            f"127.0.0.1:{port}",
+        ]
+        words += [
+            "--no-nanny",
+            "--nthreads",
+            "1",
+            "--memory-limit",
+            "0",
+            "--local-directory",
+            str(self.folder),
+        ]
         words += ["--preload", "clientlab.cluster.preload"]
         words += ["--resources", f"{strategy}=1"] if strategy else []
         return self.start("distributed.cli.dask_worker", words, port)
 
     def run(self, *words: str) -> Program:
         """`clientlab run` on this cluster."""
-        return self.start("clientlab", ["run", *words, "--cluster", self.address, "--out", str(self.store.folder)])
+        return self.start(
+            "clientlab",
+            ["run", *words, "--cluster", self.address, "--out", str(self.store.folder)],
+        )
 
     def start(self, module: str, words: list[str], port: int = 0) -> Program:
         self.count += 1
         log = self.folder / f"{self.count}.log"
-        environment = {**os.environ, **_QUIET, "AIOHTTP_ADDRESS": self.upstream, "FLASK_ADDRESS": self.upstream}
+        environment = {
+            **os.environ,
+            **_QUIET,
+            "AIOHTTP_ADDRESS": self.upstream,
+            "FLASK_ADDRESS": self.upstream,
+        }
         command = [sys.executable, "-P", "-m", module, *words]
         with log.open("w") as output, handling(IN_A_TERMINAL):
-            program = Program(subprocess.Popen(command, stdout=output, stderr=output, env=environment), log, port)
+            program = Program(
+                subprocess.Popen(
+                    command, stdout=output, stderr=output, env=environment
+                ),
+                log,
+                port,
+            )
         self.stack.callback(program.kill)
         return program
 

@@ -46,15 +46,22 @@ def samples(store: Store, family: str) -> list:
 
 def cells(store: Store, family: str, *labels: str) -> list[tuple]:
     """The values of some labels of each sample, and its own value."""
-    return [(*(sample.labels[label] for label in labels), sample.value) for sample in samples(store, family)]
+    return [
+        (*(sample.labels[label] for label in labels), sample.value)
+        for sample in samples(store, family)
+    ]
 
 
 def rounds(arm: str, *walls: float, **changes) -> list:
-    return [a_trial(arm, number, wall, **changes) for number, wall in enumerate(walls, 1)]
+    return [
+        a_trial(arm, number, wall, **changes) for number, wall in enumerate(walls, 1)
+    ]
 
 
 def test_an_arm_has_the_figures_that_its_report_shows(store):
-    """The slower one is shown as the fastest times the ratio, which is paired by round."""
+    """The slower one is shown as the fastest times the ratio, which is
+    paired by round.
+    """
     trials = [*rounds("urllib3", 1.0, 2.0, 4.0), *rounds("pycurl", 3.0, 2.5, 4.5)]
     keep(store, a_run(*trials))
     [group] = groups_of(a_run(*trials))
@@ -65,7 +72,9 @@ def test_an_arm_has_the_figures_that_its_report_shows(store):
     ]
     shown = figure_table(group)
     texts = dict(zip(shown.headings, shown.rows[1], strict=True))
-    standings = cells(store, "standing", "place", "arm", "speed", "ratio", "p50", "bottleneck")
+    standings = cells(
+        store, "standing", "place", "arm", "speed", "ratio", "p50", "bottleneck"
+    )
     assert standings == [
         ("001", "urllib3", "500 req/s", "1", "2.00 ms", "client", 1.0),
         (
@@ -73,13 +82,21 @@ def test_an_arm_has_the_figures_that_its_report_shows(store):
             *(texts["p50"], texts["bottleneck"], pytest.approx(1 / slow.ratio.value)),
         ),
     ]
-    assert cells(store, "ratio_low", "arm") == [("urllib3", 1.0), ("pycurl", slow.ratio.low)]
+    assert cells(store, "ratio_low", "arm") == [
+        ("urllib3", 1.0),
+        ("pycurl", slow.ratio.low),
+    ]
     assert cells(store, "rounds", "arm") == [("urllib3", 3), ("pycurl", 3)]
 
 
 def test_a_lower_bound_has_a_name_of_its_own(store):
     bounded = quantiles(0.005, 0.3, at_least=["p99"])
-    keep(store, a_run(*rounds("urllib3", 1, 1, 1, errors={"reset": 9}, latency_seconds=bounded)))
+    keep(
+        store,
+        a_run(
+            *rounds("urllib3", 1, 1, 1, errors={"reset": 9}, latency_seconds=bounded)
+        ),
+    )
     assert cells(store, "latency_at_least_seconds", "quantile") == [("0.99", 0.3)]
     assert ("0.99", 0.3) not in cells(store, "latency_seconds", "quantile")
     assert cells(store, "standing", "p99", "errors") == [("≥ 300 ms", "0.900 %", 1.0)]
@@ -99,7 +116,11 @@ def test_a_run_says_whether_it_is_running_killed_or_done(store):
     keep(store, run)
     with store.hold(run.run):
         assert cells(store, "info", "status") == [("running", 1)]
-        assert cells(store, "trials", "state") == [("done", 1), ("failed", 0), ("left", 2)]
+        assert cells(store, "trials", "state") == [
+            ("done", 1),
+            ("failed", 0),
+            ("left", 2),
+        ]
     assert cells(store, "info", "status") == [("interrupted", 1)]
     store.save(run.model_copy(update={"status": "done"}))
     assert cells(store, "info", "status") == [("done", 1)]
@@ -107,7 +128,9 @@ def test_a_run_says_whether_it_is_running_killed_or_done(store):
 
 
 def test_the_newest_run_is_the_one_that_began_last(store):
-    """Names say nothing: `before` would be sorted behind those that begin with a date."""
+    """Names say nothing: `before` would be sorted behind those that begin
+    with a date.
+    """
     keep(store, a_run(a_trial(), name="before"))
     later = "2024-05-08T07:08:09.000+00:00"
     keep(store, a_run(a_trial(), name="after").model_copy(update={"created": later}))
@@ -122,7 +145,9 @@ def test_the_newest_run_is_the_one_that_began_last(store):
 def test_runs_of_the_same_workload_have_the_changes_that_compare_prints(store):
     """Another workload is another comparison."""
     later = "2024-05-08T07:08:{:02}.000+00:00"
-    for number, (name, factor) in enumerate({"base": 1.0, "slower": 2.0, "other": 1.0}.items()):
+    for number, (name, factor) in enumerate(
+        {"base": 1.0, "slower": 2.0, "other": 1.0}.items()
+    ):
         of = [a_trial("urllib3", place, factor) for place in (1, 2, 3)]
         run = a_run(*of, name=name).model_copy(update={"created": later.format(number)})
         if name == "other":
@@ -142,7 +167,9 @@ def test_a_claim_has_its_sentence_and_its_interval(store):
     claim = Claim(name="it", text="It is so", kind="less", a="urllib3", b="pycurl")
     trials = [*rounds("urllib3", 1.0, 1.01, 0.99), *rounds("pycurl", 2.0, 2.01, 1.99)]
     keep(store, with_judgement(a_run(*trials, claims=[claim])))
-    [(sentence, verdict, text, ratio)] = cells(store, "claim", "sentence", "verdict", "text")
+    [(sentence, verdict, text, ratio)] = cells(
+        store, "claim", "sentence", "verdict", "text"
+    )
     assert (sentence, verdict) == ("It is so", "supported")
     assert text.startswith("2.00 (1.9")
     assert ratio == pytest.approx(2.0, rel=0.01)

@@ -30,14 +30,24 @@ class Page:
         self.trial = self.run.begin(planned, workload, workload, folder)
 
     def scrape(self) -> dict[str, float]:
-        """The samples by name, followed by the values of labels that the arm does not have."""
+        """The samples by name, followed by the values of labels that the arm does not
+        have.
+        """
         found = {}
-        for family in text_string_to_metric_families(generate_latest(self.run).decode()):
+        for family in text_string_to_metric_families(
+            generate_latest(self.run).decode()
+        ):
             for sample in family.samples:
                 assert sample.labels["run"] == RUN
                 assert set(ARM_LABELS) <= set(sample.labels)
-                more = [value for label, value in sample.labels.items() if label not in ARM_LABELS]
-                found[" ".join([sample.name.removeprefix("clientlab_"), *more])] = sample.value
+                more = [
+                    value
+                    for label, value in sample.labels.items()
+                    if label not in ARM_LABELS
+                ]
+                found[" ".join([sample.name.removeprefix("clientlab_"), *more])] = (
+                    sample.value
+                )
         return found
 
 
@@ -50,7 +60,10 @@ def log(tmp_path):
 
 
 def test_requests_are_counted_by_outcome_and_their_seconds_in_buckets(tmp_path, log):
-    """Errors count by their kind, and in the last bucket however fast they were. Unlisted kinds count as "other"."""
+    """Errors count by their kind, and in the last bucket however fast they were.
+
+    Unlisted kinds count as "other".
+    """
     page = Page(tmp_path, Workload(requests=10))
     page.trial.started()
     assert page.scrape()["requests_total ok"] == 0
@@ -59,16 +72,28 @@ def test_requests_are_counted_by_outcome_and_their_seconds_in_buckets(tmp_path, 
     log.write_late(4, 1.0, 0.001, 7, 503, log.error_code("status-5xx", "status 503"))
     log.write_late(5, 1.0, 0.001, 7, 0, log.error_code("other:TypeError", "a mistake"))
     found = page.scrape()
-    outcomes = {name.split()[1]: value for name, value in found.items() if name.startswith("requests_total")}
+    outcomes = {
+        name.split()[1]: value
+        for name, value in found.items()
+        if name.startswith("requests_total")
+    }
     assert outcomes == {"ok": 4, "status-5xx": 1, "other": 1}
     assert found["request_seconds_count"] == 6
     assert found["request_seconds_sum"] == pytest.approx(61.0069)
-    for bound, count in {"0.0005": 2, "0.003": 2, "0.005": 3, "60.0": 3, "+Inf": 6}.items():
+    for bound, count in {
+        "0.0005": 2,
+        "0.003": 2,
+        "0.005": 3,
+        "60.0": 3,
+        "+Inf": 6,
+    }.items():
         assert found[f"request_seconds_bucket {bound}"] == count
 
 
 def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
-    """Later records do not count, and the trial's own figures replace those seen from outside."""
+    """Later records do not count, and the trial's own figures replace those seen from
+    outside.
+    """
     page = Page(tmp_path, Workload(requests=10))
     before = page.scrape()
     assert before["trial_running 1"] == 0
@@ -84,10 +109,17 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
     page.trial.ended()
     log.write_late(2, 1.0, 0.5, 7, 200, 0)
     after = page.scrape()
-    assert (after["trial_running 1"], after["requests_total ok"], after["requests_in_flight"]) == (0, 2, 0)
+    assert (
+        after["trial_running 1"],
+        after["requests_total ok"],
+        after["requests_in_flight"],
+    ) == (0, 2, 0)
     page.trial.settle(a_trial(cpu_seconds=1.25, connections_opened=9).measured)
     settled = page.scrape()
-    assert (settled["cpu_seconds_total"], settled["connections_opened_total"]) == (1.25, 9)
+    assert (settled["cpu_seconds_total"], settled["connections_opened_total"]) == (
+        1.25,
+        9,
+    )
 
 
 def test_counters_go_on_over_the_trials_of_an_arm(tmp_path):
@@ -100,7 +132,9 @@ def test_counters_go_on_over_the_trials_of_an_arm(tmp_path):
         if number > 1:
             before = page.scrape()
             page.begin(folder, Workload(requests=10), round=number)
-            assert page.scrape()["requests_total ok"] == before["requests_total ok"] == 2
+            assert (
+                page.scrape()["requests_total ok"] == before["requests_total ok"] == 2
+            )
         page.trial.started()
         for place in range(count):
             log.write_late(place, 1.0, 0.004, 7, 200, 0)
@@ -115,7 +149,9 @@ def test_counters_go_on_over_the_trials_of_an_arm(tmp_path):
 
 
 def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
-    """All 10 requests are due, 4 may be in flight, and 3 have ended: one in time, one late and one dropped."""
+    """All 10 requests are due, 4 may be in flight, and 3 have ended: one in time, one
+    late and one dropped.
+    """
     page = Page(tmp_path, Workload(rate=10, requests=10))
     page.trial.started()
     assert page.scrape()["planned_requests_total"] == 0
@@ -125,15 +161,28 @@ def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
     log.write_late(2, began + 0.5, 0.004, 7, 200, 0)
     log.write_late(3, began + 9.0, 0.0, 0, 0, log.error_code("dropped", "too late"))
     found = page.scrape()
-    assert (found["planned_requests_total"], found["requests_total dropped"], found["backlog_requests"]) == (10, 1, 3)
-    assert (found["lateness_seconds_bucket 0.0005"], found["lateness_seconds_bucket 0.5"]) == (1, 2)
-    assert (found["lateness_seconds_bucket 60.0"], found["lateness_seconds_bucket +Inf"]) == (2, 3)
+    assert (
+        found["planned_requests_total"],
+        found["requests_total dropped"],
+        found["backlog_requests"],
+    ) == (10, 1, 3)
+    assert (
+        found["lateness_seconds_bucket 0.0005"],
+        found["lateness_seconds_bucket 0.5"],
+    ) == (1, 2)
+    assert (
+        found["lateness_seconds_bucket 60.0"],
+        found["lateness_seconds_bucket +Inf"],
+    ) == (2, 3)
     page.trial.ended()
     assert page.scrape()["backlog_requests"] == 0
 
 
 def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):
-    """Each counts its part of the seconds and the delays of its own requests. All show one start."""
+    """Each counts its part of the seconds and the delays of its own requests.
+
+    All show one start.
+    """
     workload = Workload(requests=5, delay=Delay.parse("uniform:1ms,9ms"), shards=2)
     found, began = [], time.time() - 10.0
     for place in range(2):
@@ -149,4 +198,6 @@ def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):
     total = {name: sum(one[name] for one in found) for name in found[0]}
     assert total["requests_total ok"] == 5
     assert 10.0 <= total["measured_seconds_total"] <= time.time() - began
-    assert total["delay_seconds_total"] == pytest.approx(sum(map(delay_of(workload), range(5))))
+    assert total["delay_seconds_total"] == pytest.approx(
+        sum(map(delay_of(workload), range(5)))
+    )

@@ -1,4 +1,6 @@
-"""Runs on a real Dask cluster: whole and divided trials, lost workers, a lost scheduler, and what is refused."""
+"""Runs on a real Dask cluster: whole and divided trials, lost workers, a lost
+scheduler, and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -11,40 +13,84 @@ from running import eventually
 pytestmark = pytest.mark.real
 
 SMALL = ("--rounds", "1", "-n", "100", "-c", "4", "--delay", "2ms", "--seed", "1")
-SLOW = ("-t", "http.client", "--rounds", "2", "-n", "40", "--delay", "40ms", "--seed", "1")
+SLOW = (
+    "-t",
+    "http.client",
+    "--rounds",
+    "2",
+    "-n",
+    "40",
+    "--delay",
+    "40ms",
+    "--seed",
+    "1",
+)
 
 
 def measuring(workers):
     """The worker that measures a trial now; None if there is none."""
-    return next((worker for worker in workers if worker.metric("clientlab_trial_running")), None)
+    return next(
+        (worker for worker in workers if worker.metric("clientlab_trial_running")), None
+    )
 
 
 def test_trials_are_measured_on_workers_that_offer_their_strategies(cluster):
-    """The worker's page and the run file have the same figures. Other strategies are refused."""
+    """The worker's page and the run file have the same figures.
+
+    Other strategies are refused.
+    """
     names = ("http.client", "urllib3@threads")
     workers = cluster.workers(*names)
     run = cluster.run("-t", names[0], "-t", names[1], *SMALL)
     assert run.ended() == 0, run.said
     trials = {trial.planned.arm: trial for trial in cluster.last_run().trials}
     for worker, name in zip(workers, names, strict=True):
-        figures, seconds = trials[name].figures, worker.metric("clientlab_request_seconds_sum")
+        figures, seconds = (
+            trials[name].figures,
+            worker.metric("clientlab_request_seconds_sum"),
+        )
         assert (trials[name].status, figures.requests) == ("done", 100)
         assert worker.metric("clientlab_requests_total") == 100
         assert seconds == pytest.approx(100 * figures.latency_seconds.mean)
-        assert worker.metric("clientlab_connections_opened_total") == trials[name].measured.connections_opened
-    check_refused(cluster, "no worker offers 'pycurl'; they offer http.client, urllib3@threads", "-t", "pycurl")
+        assert (
+            worker.metric("clientlab_connections_opened_total")
+            == trials[name].measured.connections_opened
+        )
+    check_refused(
+        cluster,
+        "no worker offers 'pycurl'; they offer http.client, urllib3@threads",
+        "-t",
+        "pycurl",
+    )
 
 
 def test_workers_measure_the_shards_of_a_trial_together(two_workers):
     cluster, workers = two_workers
-    run = cluster.run("-t", "http.client@threads", *SMALL, "-n", "301", "-c", "5", "--shards", "2")
+    run = cluster.run(
+        "-t", "http.client@threads", *SMALL, "-n", "301", "-c", "5", "--shards", "2"
+    )
     assert run.ended() == 0, run.said
     (trial,) = cluster.last_run().trials
-    assert (trial.status, trial.figures.errors, trial.planned.concurrency) == ("done", {}, 5)
-    assert [(shard.figures.requests, shard.concurrency) for shard in trial.shards] == [(151, 3), (150, 2)]
-    assert sum(worker.metric("clientlab_requests_total") for worker in workers) == trial.figures.requests == 301
+    assert (trial.status, trial.figures.errors, trial.planned.concurrency) == (
+        "done",
+        {},
+        5,
+    )
+    assert [(shard.figures.requests, shard.concurrency) for shard in trial.shards] == [
+        (151, 3),
+        (150, 2),
+    ]
+    assert (
+        sum(worker.metric("clientlab_requests_total") for worker in workers)
+        == trial.figures.requests
+        == 301
+    )
     words = ("-t", "http.client@threads", "-c", "5", "--shards", "3")
-    check_refused(cluster, "3 shards need as many workers, and 2 measure 'http.client@threads'", *words)
+    check_refused(
+        cluster,
+        "3 shards need as many workers, and 2 measure 'http.client@threads'",
+        *words,
+    )
 
 
 def test_ctrl_c_ends_the_trial_on_its_worker(two_workers):
@@ -71,7 +117,10 @@ def test_a_trial_whose_worker_is_killed_is_measured_on_another_one(two_workers):
 def test_without_its_scheduler_a_run_stops_and_can_be_resumed(cluster):
     (worker,) = cluster.workers("")
     run = cluster.run(*SLOW)
-    eventually(lambda: cluster.store.names() and cluster.last_run().trials, "the first trial is done")
+    eventually(
+        lambda: cluster.store.names() and cluster.last_run().trials,
+        "the first trial is done",
+    )
     cluster.scheduler.kill()
     assert run.ended() == 3
     assert [trial.status for trial in cluster.last_run().trials] == ["done", "lost"]
@@ -81,7 +130,11 @@ def test_without_its_scheduler_a_run_stops_and_can_be_resumed(cluster):
     cluster.workers("")
     again = cluster.run("--resume", "last")
     assert again.ended() == 0, again.said
-    assert [trial.status for trial in cluster.last_run().trials] == ["done", "lost", "done"]
+    assert [trial.status for trial in cluster.last_run().trials] == [
+        "done",
+        "lost",
+        "done",
+    ]
 
 
 def check_refused(cluster, part: str, *words: str) -> None:

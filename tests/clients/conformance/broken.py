@@ -1,4 +1,6 @@
-"""Strategies of a user's file: two that work correctly, and others that break a thing or two each."""
+"""Strategies of a user's file: two that work correctly, and others that break a thing
+or two each.
+"""
 
 from __future__ import annotations
 
@@ -63,14 +65,18 @@ class HoldsEvents(Urllib3Pool):
 
 
 class KeepsNothing(HttpClient):
-    """Opens a connection per call, although its policy is to keep them, and sends a shorter body."""
+    """Opens a connection per call, although its policy is to keep them, and sends a
+    shorter body.
+    """
 
     policy = "per thread"
 
     def send(self, request):
         body = None if request.body is None else request.body[:-9] + b'"}'
         try:
-            return super().send(Request(request.method, request.url, request.headers, body))
+            return super().send(
+                Request(request.method, request.url, request.headers, body)
+            )
         finally:
             self._mine.connection.close()
 
@@ -88,7 +94,9 @@ class CountsTwice(Urllib3Pool):
 
 
 class OneAtATime(Urllib3Pool):
-    """Makes requests wait for a pool of one connection, and returns JSON that the server did not send."""
+    """Makes requests wait for a pool of one connection, and returns JSON that the
+    server did not send.
+    """
 
     def open(self):
         super().open()
@@ -123,7 +131,9 @@ class AnyName(Urllib3Pool):
 
     def open(self):
         super().open()
-        self._manager = urllib3.PoolManager(retries=False, ca_certs=self._budget.ca_file, assert_hostname=False)
+        self._manager = urllib3.PoolManager(
+            retries=False, ca_certs=self._budget.ca_file, assert_hostname=False
+        )
 
 
 class RetriesToo(Urllib3Pool):
@@ -136,7 +146,9 @@ class RetriesToo(Urllib3Pool):
             return self._followed(request)
 
     def _followed(self, request):
-        response = self._manager.request(request.method, request.url, headers=request.headers, body=request.body)
+        response = self._manager.request(
+            request.method, request.url, headers=request.headers, body=request.body
+        )
         if location := response.headers.get("location"):
             there = "/".join([*request.url.split("/")[:3], location.lstrip("/")])
             response = self._manager.request("GET", there, headers=request.headers)

@@ -1,4 +1,7 @@
-"""Each check finds a client that breaks what it checks. Strategies of the lab pass all checks."""
+"""Each check finds a client that breaks what it checks.
+
+Strategies of the lab pass all checks.
+"""
 
 from __future__ import annotations
 
@@ -23,38 +26,101 @@ def judged(path: str, scenario) -> dict[str, CheckResult]:
 @pytest.mark.parametrize(
     ("path", "scenario", "expected"),
     [
-        (f"{MINE}:SendsTwice", load.check_same_work, {"1,000 requests": "2000", "method, headers, body": "accept: "}),
-        (f"{MINE}:StoresCookies", load.check_same_work, {"method, headers, body": "cookie: 'lab=1'"}),
-        (f"{MINE}:AddsAHeader", load.check_same_work, {"method, headers, body": "x-trace: '1'"}),
-        pytest.param(f"{MINE}:CountsTwice", load.check_same_work, {"one request": "the lab counted 2 connections"},
-                     marks=pytest.mark.release),
-        (f"{MINE}:OneAtATime@threads", load.check_same_work,
-         {"one request": "12 were read", "seven requests": "never more than 1"}),
-        (f"{MINE}:KeepsNothing@threads", load.check_same_work,
-         {"one request": "300 characters", "connection policy": "1000 were"}),
-        (f"{MINE}:Unverified", faults.check_certificates, {"certificate of another CA": "bytes were sent"}),
-        pytest.param(f"{MINE}:AnyName", faults.check_certificates, {"certificate of another name": "bytes were sent"},
-                     marks=pytest.mark.release),
-        (f"{MINE}:Swallows", faults.check_refused, {"connection refused": "recorded as none"}),
-        (f"{MINE}:IsPatient", faults.check_unanswered, {"time limit of connecting": "1.5 s"}),
-        (f"{MINE}:RetriesToo", faults.check_server_faults,
-         {"nothing sent again": "closed before an answer", "redirect not followed": "followed"}),
-        (f"{MINE}:HoldsEvents", streams.check_streams, {"events handed over at once": "after the next one"}),
-        (f"http.client@{MINE}:IgnoresTheEnd", load.check_duration, {"ends on time": "0.4 s"}),
-        (f"http.client@{MINE}:LeavesAProcess", load.check_stop, {"no process left": "are left"}),
+        (
+            f"{MINE}:SendsTwice",
+            load.check_same_work,
+            {"1,000 requests": "2000", "method, headers, body": "accept: "},
+        ),
+        (
+            f"{MINE}:StoresCookies",
+            load.check_same_work,
+            {"method, headers, body": "cookie: 'lab=1'"},
+        ),
+        (
+            f"{MINE}:AddsAHeader",
+            load.check_same_work,
+            {"method, headers, body": "x-trace: '1'"},
+        ),
+        pytest.param(
+            f"{MINE}:CountsTwice",
+            load.check_same_work,
+            {"one request": "the lab counted 2 connections"},
+            marks=pytest.mark.release,
+        ),
+        (
+            f"{MINE}:OneAtATime@threads",
+            load.check_same_work,
+            {"one request": "12 were read", "seven requests": "never more than 1"},
+        ),
+        (
+            f"{MINE}:KeepsNothing@threads",
+            load.check_same_work,
+            {"one request": "300 characters", "connection policy": "1000 were"},
+        ),
+        (
+            f"{MINE}:Unverified",
+            faults.check_certificates,
+            {"certificate of another CA": "bytes were sent"},
+        ),
+        pytest.param(
+            f"{MINE}:AnyName",
+            faults.check_certificates,
+            {"certificate of another name": "bytes were sent"},
+            marks=pytest.mark.release,
+        ),
+        (
+            f"{MINE}:Swallows",
+            faults.check_refused,
+            {"connection refused": "recorded as none"},
+        ),
+        (
+            f"{MINE}:IsPatient",
+            faults.check_unanswered,
+            {"time limit of connecting": "1.5 s"},
+        ),
+        (
+            f"{MINE}:RetriesToo",
+            faults.check_server_faults,
+            {
+                "nothing sent again": "closed before an answer",
+                "redirect not followed": "followed",
+            },
+        ),
+        (
+            f"{MINE}:HoldsEvents",
+            streams.check_streams,
+            {"events handed over at once": "after the next one"},
+        ),
+        (
+            f"http.client@{MINE}:IgnoresTheEnd",
+            load.check_duration,
+            {"ends on time": "0.4 s"},
+        ),
+        (
+            f"http.client@{MINE}:LeavesAProcess",
+            load.check_stop,
+            {"no process left": "are left"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_check_finds_what_a_strategy_breaks(path, scenario, expected, monkeypatch):
     """The test waits a shorter time than users for what never comes."""
     monkeypatch.setattr(load, "PATIENCE", 0.5)
     monkeypatch.setattr(streams, "_PAUSES", (0.015,))
     monkeypatch.setattr(faults, "SLACK", 0.5)
     found = judged(path, scenario)
-    assert {check: text for check, text in expected.items() if text not in found[check].broken} == {}
+    assert {
+        check: text
+        for check, text in expected.items()
+        if text not in found[check].broken
+    } == {}
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("path", [f"{MINE}:Sound", pytest.param(f"{MINE}:SoundH2", marks=pytest.mark.release)])
+@pytest.mark.parametrize(
+    "path",
+    [f"{MINE}:Sound", pytest.param(f"{MINE}:SoundH2", marks=pytest.mark.release)],
+)
 def test_a_users_own_correct_strategy_passes(path):
     plugins.admit([path])
     assert [result for result in conform(find(path)) if result.broken] == []
@@ -62,27 +128,43 @@ def test_a_users_own_correct_strategy_passes(path):
 
 @pytest.mark.real
 def test_a_function_may_open_connections_that_the_lab_cannot_count():
-    assert judged(f"{MINE}:fetch", faults.check_refused)["refused connection not opened"].passed
+    assert judged(f"{MINE}:fetch", faults.check_refused)[
+        "refused connection not opened"
+    ].passed
 
 
 @pytest.mark.parametrize(
     ("failed", "expected"),
     [
-        ([checks.COUNTS, checks.NO_TIME_LIMIT, checks.RETRIES, checks.REDIRECTS, checks.RETRIES],
-         [checks.RETRIES, checks.REDIRECTS]),
+        (
+            [
+                checks.COUNTS,
+                checks.NO_TIME_LIMIT,
+                checks.RETRIES,
+                checks.REDIRECTS,
+                checks.RETRIES,
+            ],
+            [checks.RETRIES, checks.REDIRECTS],
+        ),
         ([checks.BODY, checks.CACHED], [checks.CACHED]),
     ],
-)  # fmt: skip
+)
 def test_the_causes_of_the_earliest_stage_are_named_once(failed, expected):
     """Failures of later stages may be their consequences."""
-    assert causes_of([CheckResult("any", "broken", cause) for cause in failed]) == expected
+    assert (
+        causes_of([CheckResult("any", "broken", cause) for cause in failed]) == expected
+    )
 
 
 @pytest.mark.real
 @pytest.mark.release
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "strategy", [one for one in STRATEGIES.values() if not CLIENTS[one.client].program], ids=lambda one: one.name
+    "strategy",
+    [one for one in STRATEGIES.values() if not CLIENTS[one.client].program],
+    ids=lambda one: one.name,
 )
 def test_every_strategy_conforms(strategy):
-    assert {result.check: result.broken for result in conform(strategy) if result.broken} == {}
+    assert {
+        result.check: result.broken for result in conform(strategy) if result.broken
+    } == {}

@@ -1,4 +1,6 @@
-"""An executor hands requests over in the same way with a duration as with a number of requests."""
+"""An executor hands requests over in the same way with a duration as with a number of
+requests.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ import pytest
 
 from clientlab import strategies
 from clientlab.errors import PluginError
-from clientlab.executors.executor_interface import Executor, ExecutorContext, RequestNumbers
+from clientlab.executors.executor_interface import (
+    Executor,
+    ExecutorContext,
+    RequestNumbers,
+)
 
 pytestmark = pytest.mark.real
 
@@ -21,7 +27,10 @@ SECONDS = 0.3
 
 @dataclass
 class NotedCaller:
-    """A caller whose requests take 2 ms. It notes each number with its start, and the size of each hand-over."""
+    """A caller whose requests take 2 ms.
+
+    It notes each number with its start, and the size of each hand-over.
+    """
 
     sent: list[tuple[int, float]]
     sizes: list[int]
@@ -74,11 +83,15 @@ def run(executor: str, context: NotingContext, numbers: RequestNumbers) -> None:
     made.close()
 
 
-@pytest.mark.parametrize("executor", ["thread-pool", "queue", "processes", "process-chunks", "gevent"])
+@pytest.mark.parametrize(
+    "executor", ["thread-pool", "queue", "processes", "process-chunks", "gevent"]
+)
 def test_requests_are_handed_over_alone_until_the_duration_is_over(executor, context):
-    """A future, an item in a queue, a message to a process or a greenlet per request then costs the same.
+    """A future, an item in a queue, a message to a process or a greenlet per request
+    then costs the same.
 
-    Queued requests are not sent after the deadline. A pool that is ready too late sends the least number.
+    Queued requests are not sent after the deadline. A pool that is ready too late sends
+    the least number.
     """
     if not (in_chunks := executor == "process-chunks"):
         run(executor, context, RequestNumbers(12))
@@ -99,7 +112,9 @@ def test_requests_are_handed_over_alone_until_the_duration_is_over(executor, con
 
 
 def test_threads_take_the_next_request_themselves_and_live_on_between_runs():
-    """As the tasks of `workers` do: handing over each request would cost more than some clients need to send it."""
+    """As the tasks of `workers` do: handing over each request would cost more than some
+    clients need to send it.
+    """
     context, before = NotingContext(), set(threading.enumerate())
     threads = open_executor("threads", context)
     threads.run(RequestNumbers(30))
@@ -108,13 +123,17 @@ def test_threads_take_the_next_request_themselves_and_live_on_between_runs():
     assert alive
     assert alive <= set(threading.enumerate())
     assert len(context.sizes) == 2 * CONCURRENCY
-    assert sorted(number for number, _ in context.sent) == list(range(sum(context.sizes)))
+    assert sorted(number for number, _ in context.sent) == list(
+        range(sum(context.sizes))
+    )
     threads.close()
     assert set(threading.enumerate()) == before
 
 
 class FaultyCaller(NotedCaller):
-    """A caller whose client is wrong, as a plug-in may be, for one of the first requests."""
+    """A caller whose client is wrong, as a plug-in may be, for one of the first
+    requests.
+    """
 
     def send_all(self, numbers) -> None:
         super().send_all(map(self.check, numbers))

@@ -1,4 +1,6 @@
-"""Every executor under open load: each request begins when it is due, or later if all places are taken."""
+"""Every executor under open load: each request begins when it is due, or later if all
+places are taken.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +36,32 @@ STRATEGIES = {
 
 def lateness(found: Measured, workload: Workload) -> np.ndarray:
     schedule = arrivals_of(workload)
-    planned = [found.outcome.began + schedule.start_of(number) for number in found.samples.numbers.tolist()]
+    planned = [
+        found.outcome.began + schedule.start_of(number)
+        for number in found.samples.numbers.tolist()
+    ]
     return (found.samples.records["start"] - planned)[np.argsort(found.samples.numbers)]
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_each_request_is_sent_once_and_never_before_it_is_due(strategy):
-    """An executor that adds a delay to each request would be late by the whole schedule."""
-    connections = "warm" if strategy in {"http.client@processes", "aiohttp@async-processes"} else "cold"
+    """An executor that adds a delay to each request would be late by the whole
+    schedule.
+    """
+    connections = (
+        "warm"
+        if strategy in {"http.client@processes", "aiohttp@async-processes"}
+        else "cold"
+    )
     spacing = "poisson" if strategy == "aiohttp@workers" else "uniform"
     workload = Workload(
-        rate=150, requests=45, arrivals=spacing, concurrency=STRATEGIES[strategy], warmup=2, connections=connections
+        rate=150,
+        requests=45,
+        arrivals=spacing,
+        concurrency=STRATEGIES[strategy],
+        warmup=2,
+        connections=connections,
     )
     with counting_server() as server:
         found = measure(strategy, workload, server.url)
@@ -57,8 +73,12 @@ def test_each_request_is_sent_once_and_never_before_it_is_due(strategy):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("strategy", ["http.client@threads", "aiohttp@workers", "pycurl@multi"])
-def test_a_request_without_a_free_place_is_late_and_one_that_is_too_late_is_dropped(strategy):
+@pytest.mark.parametrize(
+    "strategy", ["http.client@threads", "aiohttp@workers", "pycurl@multi"]
+)
+def test_a_request_without_a_free_place_is_late_and_one_that_is_too_late_is_dropped(
+    strategy,
+):
     """Two places of 50 ms serve 40 requests per second, and 200 arrive."""
     workload = Workload(rate=200, requests=60, concurrency=2, warmup=0, max_late=0.1)
     with counting_server(hold=0.05) as server:
@@ -78,7 +98,9 @@ def test_a_request_without_a_free_place_is_late_and_one_that_is_too_late_is_drop
 @pytest.mark.real
 @pytest.mark.parametrize("strategy", ["http.client@threads", "pycurl@multi"])
 def test_a_trial_ends_although_its_last_arrivals_are_dropped(strategy):
-    """Nothing is in flight then: the first request ends when it is too late for all others."""
+    """Nothing is in flight then: the first request ends when it is too late for all
+    others.
+    """
     workload = Workload(rate=400, requests=8, concurrency=1, warmup=1, max_late=0.1)
     with counting_server(hold=0.3) as server:
         found = measure(strategy, workload, server.url)

@@ -19,7 +19,10 @@ def rounds(strategy: str = "urllib3", count: int = 3, **changes):
 
 def texts_of(*trials, **changes) -> dict[str, str]:
     """The cautions of a run, by kind."""
-    return {caution.kind: f"{caution.text} - {caution.advice}" for caution in cautions_of(a_run(*trials, **changes))}
+    return {
+        caution.kind: f"{caution.text} - {caution.advice}"
+        for caution in cautions_of(a_run(*trials, **changes))
+    }
 
 
 def test_every_rule_says_what_its_cautions_mean():
@@ -42,8 +45,14 @@ def test_every_rule_says_what_its_cautions_mean():
         (rounds("pycurl", wall=0.19), "short-trials"),
         (rounds("pycurl", requests=300), "few-requests"),
         (rounds("pycurl", bound="latency-bound"), None),
-        (rounds("ab", bound="upstream-bound", driver="ab"), None),  # the server is what it measures
-        ([a_trial("pycurl", 1, bound="upstream-bound"), *rounds("pycurl", 3)[1:]], None),  # moves no median
+        (
+            rounds("ab", bound="upstream-bound", driver="ab"),
+            None,
+        ),  # the server is what it measures
+        (
+            [a_trial("pycurl", 1, bound="upstream-bound"), *rounds("pycurl", 3)[1:]],
+            None,
+        ),  # moves no median
     ],
 )
 def test_a_caution_names_the_arms_that_it_doubts(doubtful, kind):
@@ -53,120 +62,227 @@ def test_a_caution_names_the_arms_that_it_doubts(doubtful, kind):
 
 def test_resets_that_a_library_hides_are_a_caution_even_without_an_error_of_its_own():
     """Of 100 resets, 2 or none are counted, because libcurl sends a request again."""
-    seen = texts_of(*rounds("http.client", errors={"reset": 100}), *rounds("pycurl"), *rounds("urllib3"))["errors"]
+    seen = texts_of(
+        *rounds("http.client", errors={"reset": 100}),
+        *rounds("pycurl"),
+        *rounds("urllib3"),
+    )["errors"]
     assert "pycurl: its library sends a request again" in seen
     assert "urllib3" not in seen
     assert "hides" in texts_of(*rounds("pycurl", errors={"reset": 2}))["errors"]
-    assert "hides" not in texts_of(*rounds("pycurl", errors={"status-5xx": 2}))["errors"]
+    assert (
+        "hides" not in texts_of(*rounds("pycurl", errors={"status-5xx": 2}))["errors"]
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "kind", "text"),
     [
-        ({"left_out": {"mine": "no such file"}}, "left-out", "mine was not measured: no such file"),
-        ({"replaced": {"ab": "urllib3"}}, "left-out", "urllib3 was measured in place of ab"),
+        (
+            {"left_out": {"mine": "no such file"}},
+            "left-out",
+            "mine was not measured: no such file",
+        ),
+        (
+            {"replaced": {"ab": "urllib3"}},
+            "left-out",
+            "urllib3 was measured in place of ab",
+        ),
         ({"shortened": ["rounds: 3"]}, "changed", "quick form: rounds: 3"),
-        ({"changed": ["requests: 4000 → 50", "delay: 5ms → 1s"]}, "changed", "requests: 4000 → 50; delay: 5ms → 1s"),
+        (
+            {"changed": ["requests: 4000 → 50", "delay: 5ms → 1s"]},
+            "changed",
+            "requests: 4000 → 50; delay: 5ms → 1s",
+        ),
         ({"rounds": 2}, "few-rounds", "an interval needs 3 rounds, and there are 2"),
     ],
 )
 def test_a_caution_about_the_whole_run_names_no_arm(changes, kind, text):
-    (caution,) = cautions_of(a_run(*rounds(bound="upstream-bound" if "replaced" in changes else None), **changes))
+    (caution,) = cautions_of(
+        a_run(
+            *rounds(bound="upstream-bound" if "replaced" in changes else None),
+            **changes,
+        )
+    )
     assert (caution.kind, caution.arms) == (kind, [])
     assert text in caution.text
 
 
 def test_a_budget_that_ends_before_an_interval_is_possible_is_doubted():
     """Three rounds were planned at least; the first took longer than the budget."""
-    run = a_run(*rounds()[:2], rounds=3, budget=1.0).model_copy(update={"rounds_ended": "budget"})
+    run = a_run(*rounds()[:2], rounds=3, budget=1.0).model_copy(
+        update={"rounds_ended": "budget"}
+    )
     (caution,) = cautions_of(run)
-    assert (caution.kind, caution.text) == ("few-rounds", "an interval needs 3 rounds, and there are 2")
+    assert (caution.kind, caution.text) == (
+        "few-rounds",
+        "an interval needs 3 rounds, and there are 2",
+    )
 
 
 @pytest.mark.parametrize(("held", "arms"), [(0.0510, ["pycurl"]), (0.0504, [])])
 def test_a_difference_that_lies_in_the_upstream(held, arms):
-    """A cycle of 50 requests in flight takes 51.5 instead of 50.5 ms, after a delay of 50 ms.
+    """A cycle of 50 requests in flight takes 51.5 instead of 50.5 ms, after a delay of
+    50 ms.
 
-    `held`: seconds that the upstream held a request of the slower arm, and 0.0502 of the other.
+    `held`: seconds that the upstream held a request of the slower arm, and 0.0502 of
+    the other.
     """
 
     def trials(strategy: str, cycle: float, seconds: float) -> list[Trial]:
         use = ServerUse(cpu_seconds=0.1, requests=1000, held_seconds=1000 * seconds)
         steady = Window(
-            slots=50, wave_seconds=cycle, cycles=1000, cycle_seconds=1000 * cycle, ended=50 / cycle, seconds=1.0,
-            early=500, late=500,
-        )  # fmt: skip
-        known = {"windows": [steady], "delay_seconds": 0.05, "concurrency": 50, "tail_seconds": 0.0}
+            slots=50,
+            wave_seconds=cycle,
+            cycles=1000,
+            cycle_seconds=1000 * cycle,
+            ended=50 / cycle,
+            seconds=1.0,
+            early=500,
+            late=500,
+        )
+        known = {
+            "windows": [steady],
+            "delay_seconds": 0.05,
+            "concurrency": 50,
+            "tail_seconds": 0.0,
+        }
         known["servers"] = ServerCounters(upstream=use)
         every = (1, 2, 3, 4)
         rates = [50 / cycle * (1 + number / 1e4) for number in every]
-        return [a_trial(strategy, n, requests_per_second=rate, **known) for n, rate in zip(every, rates, strict=True)]
+        return [
+            a_trial(strategy, n, requests_per_second=rate, **known)
+            for n, rate in zip(every, rates, strict=True)
+        ]
 
     run = a_run(*trials("urllib3", 0.0505, 0.0502), *trials("pycurl", 0.0515, held))
-    assert [arm for one in cautions_of(run) if one.kind == "server-bound" for arm in one.arms] == arms
+    assert [
+        arm
+        for one in cautions_of(run)
+        if one.kind == "server-bound"
+        for arm in one.arms
+    ] == arms
 
 
 def test_figures_that_drift():
     """A server whose first answers take long, and an arm whose slices become slower."""
-    cold = [[a_trial(name, n, wall=20.0 if n == 1 else 1.0) for n in (1, 2, 3)] for name in ("urllib3", "pycurl")]
+    cold = [
+        [a_trial(name, n, wall=20.0 if n == 1 else 1.0) for n in (1, 2, 3)]
+        for name in ("urllib3", "pycurl")
+    ]
     text = texts_of(*cold[0], *cold[1])["drift"]
-    assert "time per request of all arms becomes 20.0 times shorter after the first round" in text
+    assert (
+        "time per request of all arms becomes 20.0 times shorter after the first round"
+        in text
+    )
     assert "drift" not in texts_of(*cold[0][1:], *rounds("pycurl"))
 
     def trial(name: str, number: int, growth: float) -> Trial:
         seconds = [growth**place * (1 + number / 100) for place in range(4)]
-        windows = [Window(slots=1, cycles=100, cycle_seconds=one, ended=100 / one, seconds=1.0) for one in seconds]
+        windows = [
+            Window(slots=1, cycles=100, cycle_seconds=one, ended=100 / one, seconds=1.0)
+            for one in seconds
+        ]
         return a_trial(name, number, windows=windows)
 
     named = {"urllib3": 1.0, "pycurl": 1.2, "httpx": 1.0}
-    trials = [trial(name, number, growth) for name, growth in named.items() for number in (1, 2, 3)]
-    assert "pycurl becomes 1.73 times longer within each round" in texts_of(*trials)["drift"]
+    trials = [
+        trial(name, number, growth)
+        for name, growth in named.items()
+        for number in (1, 2, 3)
+    ]
+    assert (
+        "pycurl becomes 1.73 times longer within each round"
+        in texts_of(*trials)["drift"]
+    )
 
 
 def test_a_trial_that_took_far_longer_than_its_duration():
     late = rounds("pycurl", wall=19.3, tail_seconds=15.3, bound="client-connections")
-    cautions = texts_of(*rounds(wall=4.1), *late, workloads={"workload": Workload(duration=4.0)})
+    cautions = texts_of(
+        *rounds(wall=4.1), *late, workloads={"workload": Workload(duration=4.0)}
+    )
     assert "pycurl: took 19.3 s instead of 4 s" in cautions["overlong"]
 
 
 @pytest.mark.parametrize(
     ("noise", "fires"),
-    [({"others_cpu_seconds": 0.6}, True), ({"others_cpu_seconds": 0.02}, False), ({"steal_seconds": 0.6}, True),
-     ({"run_delay_seconds": 5.0, "cpu_pressure_seconds": 1.0}, False),
-     ({"others_cpu_seconds": 0.6, "cpu_pressure_seconds": 0.02}, False),
-     ({"others_cpu_seconds": 0.09, "seconds": 0.3}, False)],
-)  # fmt: skip
+    [
+        ({"others_cpu_seconds": 0.6}, True),
+        ({"others_cpu_seconds": 0.02}, False),
+        ({"steal_seconds": 0.6}, True),
+        ({"run_delay_seconds": 5.0, "cpu_pressure_seconds": 1.0}, False),
+        ({"others_cpu_seconds": 0.6, "cpu_pressure_seconds": 0.02}, False),
+        ({"others_cpu_seconds": 0.09, "seconds": 0.3}, False),
+    ],
+)
 def test_trials_during_which_others_took_cpu_time(noise, fires):
-    """Waiting alone does not count, because the run's own servers may take the cores."""
-    disturbed = [a_trial("pycurl", number, disturbance=Disturbance(**({"seconds": 2.0} | noise))) for number in (1, 2)]
-    assert list(texts_of(*rounds(), *disturbed, a_trial("pycurl", 3))) == (["noisy-trials"] if fires else [])
-    assert texts_of(*rounds(), *disturbed[1:], a_trial("pycurl", 1), a_trial("pycurl", 3)) == {}
+    """Waiting alone does not count, because the run's own servers may take
+    the cores.
+    """
+    disturbed = [
+        a_trial("pycurl", number, disturbance=Disturbance(**({"seconds": 2.0} | noise)))
+        for number in (1, 2)
+    ]
+    assert list(texts_of(*rounds(), *disturbed, a_trial("pycurl", 3))) == (
+        ["noisy-trials"] if fires else []
+    )
+    assert (
+        texts_of(*rounds(), *disturbed[1:], a_trial("pycurl", 1), a_trial("pycurl", 3))
+        == {}
+    )
 
 
 def test_the_most_serious_caution_comes_first():
-    trials = [a_failed_trial("pycurl"), a_trial("urllib3", wall=0.1, errors={"reset": 1})]
-    assert list(texts_of(*trials)) == ["failed-trials", "errors", "few-rounds", "short-trials"]
+    trials = [
+        a_failed_trial("pycurl"),
+        a_trial("urllib3", wall=0.1, errors={"reset": 1}),
+    ]
+    assert list(texts_of(*trials)) == [
+        "failed-trials",
+        "errors",
+        "few-rounds",
+        "short-trials",
+    ]
 
 
 def test_a_warm_trial_that_opened_connections():
     """If its strategy keeps them. 20 of 1,000 requests change the rate by little."""
     warm = Workload(requests=1000, connections="warm")
-    trials = [*rounds("urllib3", connections_opened=20), *rounds("pycurl", connections_opened=80), *rounds("requests")]
-    (caution,) = cautions_of(a_run(*trials, *rounds("of.elsewhere"), workloads={"workload": warm}))
+    trials = [
+        *rounds("urllib3", connections_opened=20),
+        *rounds("pycurl", connections_opened=80),
+        *rounds("requests"),
+    ]
+    (caution,) = cautions_of(
+        a_run(*trials, *rounds("of.elsewhere"), workloads={"workload": warm})
+    )
     assert (caution.kind, caution.arms) == ("start-up", ["pycurl"])
     assert texts_of(*rounds("pycurl", connections_opened=80)) == {}
 
 
 @pytest.mark.parametrize(
-    ("gil", "shown", "arms"), [((False, False), "GIL off", []), ((False, True), "GIL on in arm 1", ["arm 1"])]
+    ("gil", "shown", "arms"),
+    [((False, False), "GIL off", []), ((False, True), "GIL on in arm 1", ["arm 1"])],
 )
 def test_a_gil_in_a_python_for_free_threading(gil, shown, arms):
     """A library may have switched it on, in some arms only."""
-    trials = [a_trial(arm=f"arm {place}", environment="new", gil=on) for place, on in enumerate(gil)]
-    held = Environment(folder="/new", python="CPython 3.14.2", python_build="free-threading, GIL off, GCC 14, -O3",
-                       openssl=None, packages={}, compiled={})  # fmt: skip
+    trials = [
+        a_trial(arm=f"arm {place}", environment="new", gil=on)
+        for place, on in enumerate(gil)
+    ]
+    held = Environment(
+        folder="/new",
+        python="CPython 3.14.2",
+        python_build="free-threading, GIL off, GCC 14, -O3",
+        openssl=None,
+        packages={},
+        compiled={},
+    )
     run = a_run(*trials)
     where = run.surroundings.model_copy(update={"environments": {"new": held}})
     run = run.model_copy(update={"surroundings": where})
     assert environment_lines(run) == [f"new: CPython 3.14.2, free-threading, {shown}"]
-    assert [one.arms for one in cautions_of(run) if one.kind == "gil-on"] == ([arms] if arms else [])
+    assert [one.arms for one in cautions_of(run) if one.kind == "gil-on"] == (
+        [arms] if arms else []
+    )

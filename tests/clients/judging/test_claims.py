@@ -16,32 +16,52 @@ WALLS = {"fast": (1.0, 1.01, 0.99, 1.0), "slow": (2.0, 2.01, 2.02, 1.99)}
 
 def trials(**changes):
     """Four rounds of both arms."""
-    return [a_trial(name, number, wall, **changes) for name, walls in WALLS.items()
-            for number, wall in enumerate(walls, start=1)]  # fmt: skip
+    return [
+        a_trial(name, number, wall, **changes)
+        for name, walls in WALLS.items()
+        for number, wall in enumerate(walls, start=1)
+    ]
 
 
 def a_claim(**changes) -> Claim:
     """That fast takes less than slow."""
-    return Claim(**({"name": "it", "text": "It is so", "kind": "less", "a": "fast", "b": "slow"} | changes))
+    return Claim(
+        **(
+            {"name": "it", "text": "It is so", "kind": "less", "a": "fast", "b": "slow"}
+            | changes
+        )
+    )
 
 
 def verdict_of(claim: Claim, *of, **changes):
     """The claim as judged in a run of these trials."""
-    (found,) = with_judgement(a_run(*(of or trials()), claims=[claim], **changes)).claims
+    (found,) = with_judgement(
+        a_run(*(of or trials()), claims=[claim], **changes)
+    ).claims
     return found
 
 
 def test_a_claim_has_its_verdict_its_ratio_and_what_was_measured():
-    found = verdict_of(a_claim(published="3 s and 1 s"), source=Source(title="T", authors="A", date="2020"))
+    found = verdict_of(
+        a_claim(published="3 s and 1 s"),
+        source=Source(title="T", authors="A", date="2020"),
+    )
     assert (found.verdict, found.rounds, found.settles) == ("supported", 4, None)
     assert found.ratio == pytest.approx(1.995, rel=1e-3)
     assert found.interval[0] < 1.995 < found.interval[1] < 2.05
-    assert (found.text, found.published, found.source) == ("It is so", "3 s and 1 s", "A, 2020")
+    assert (found.text, found.published, found.source) == (
+        "It is so",
+        "3 s and 1 s",
+        "A, 2020",
+    )
     assert found.measured == "slow has 2.00 times the wall time of fast"
 
 
 def test_a_claim_shows_the_cautions_about_its_own_arms_and_figure():
-    short = [with_changes(trial, wall_seconds=0.1) if trial.planned.arm == "slow" else trial for trial in trials()]
+    short = [
+        with_changes(trial, wall_seconds=0.1) if trial.planned.arm == "slow" else trial
+        for trial in trials()
+    ]
     other = [a_trial("other", number, 0.1) for number in range(1, 5)]
     assert verdict_of(a_claim(), *short).cautions == ["short-trials"]
     assert verdict_of(a_claim(), *trials(), *other).cautions == []
@@ -52,10 +72,17 @@ def test_a_claim_shows_the_cautions_about_its_own_arms_and_figure():
 
 def test_a_claim_about_an_arm_that_received_other_bytes_is_open():
     """It kept the bodies compressed, which the other one decoded."""
-    of = [with_changes(trial, bytes_received=1000 if trial.planned.arm == "fast" else 5000) for trial in trials()]
+    of = [
+        with_changes(
+            trial, bytes_received=1000 if trial.planned.arm == "fast" else 5000
+        )
+        for trial in trials()
+    ]
     found = verdict_of(a_claim(), *of)
     assert (found.verdict, found.ratio, found.settles) == ("inconclusive", None, None)
-    assert found.measured.startswith("fast is not compared: its client received 1 bytes per request, and slow 5;")
+    assert found.measured.startswith(
+        "fast is not compared: its client received 1 bytes per request, and slow 5;"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,15 +94,23 @@ def test_a_claim_about_an_arm_that_received_other_bytes_is_open():
     ],
 )
 def test_a_claim_may_be_about_any_figure(figure, changes, verdict):
-    of = [with_changes(trial, **changes) if trial.planned.arm == "slow" else trial for trial in trials()]
+    of = [
+        with_changes(trial, **changes) if trial.planned.arm == "slow" else trial
+        for trial in trials()
+    ]
     found = verdict_of(a_claim(figure=figure), *of)
     assert (found.figure, found.verdict) == (figure, verdict)
 
 
 def two_arms(b: float, jitter: float = 0.004):
-    """Six rounds of two arms, of which slow takes `b` times as long as fast, give or take the jitter."""
-    return [a_trial(name, number, wall * (1 + jitter * (number % 3 - 1) * at))
-            for at, (name, wall) in enumerate((("fast", 1.0), ("slow", b))) for number in range(1, 7)]  # fmt: skip
+    """Six rounds of two arms, of which slow takes `b` times as long as fast, give or
+    take the jitter.
+    """
+    return [
+        a_trial(name, number, wall * (1 + jitter * (number % 3 - 1) * at))
+        for at, (name, wall) in enumerate((("fast", 1.0), ("slow", b)))
+        for number in range(1, 7)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -85,9 +120,14 @@ def two_arms(b: float, jitter: float = 0.004):
         ({}, two_arms(1.01, 0.05), {}, "about "),
         ({}, two_arms(1.01, 0.8), {}, "more than 100 rounds"),
         ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.22, 0.05), {}, "about "),
-        ({"kind": "ratio", "band": (1.2, 2.0)}, two_arms(1.2), {"precision": 0.03}, "no number of rounds"),
+        (
+            {"kind": "ratio", "band": (1.2, 2.0)},
+            two_arms(1.2),
+            {"precision": 0.03},
+            "no number of rounds",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_open_claim_says_whether_rounds_would_settle_it(claim, of, changes, settles):
     found = verdict_of(a_claim(**claim), *of, **changes)
     assert found.verdict == "inconclusive"
@@ -96,14 +136,33 @@ def test_an_open_claim_says_whether_rounds_would_settle_it(claim, of, changes, s
 
 def a_sweep(walls: dict[int, float], written=None):
     """Arms along the axis c, in the order written, and four rounds of them."""
-    arms = [Arm(name=f"s[c={place}]", strategy="s", upstream="aiohttp", route="direct", workload="workload",
-                axes={"c": place}, sweep="s") for place in written or walls]  # fmt: skip
+    arms = [
+        Arm(
+            name=f"s[c={place}]",
+            strategy="s",
+            upstream="aiohttp",
+            route="direct",
+            workload="workload",
+            axes={"c": place},
+            sweep="s",
+        )
+        for place in written or walls
+    ]
     of = [
-        a_trial("s", number, wall * (1 + 0.002 * ((number + place) % 3)), arm=f"s[c={place}]")
+        a_trial(
+            "s",
+            number,
+            wall * (1 + 0.002 * ((number + place) % 3)),
+            arm=f"s[c={place}]",
+        )
         for place, wall in walls.items()
         for number in (1, 2, 3, 4)
     ]
-    return a_claim(kind="optimum", a=None, b=None, arms=[arm.name for arm in arms]), of, arms
+    return (
+        a_claim(kind="optimum", a=None, b=None, arms=[arm.name for arm in arms]),
+        of,
+        arms,
+    )
 
 
 @pytest.mark.parametrize("written", [(1, 8, 30, 100, 300), (300, 30, 1, 100, 8)])
@@ -118,8 +177,12 @@ def test_a_sweep_has_a_best_place_and_a_knee(written):
 def test_a_claim_and_the_chart_name_the_same_knee():
     """One slow round leaves its place open. A fast trial with errors does not count."""
     claim, of, arms = a_sweep({1: 9.0, 8: 1.03, 30: 1.0, 100: 1.5})
-    of = [with_changes(trial, wall_seconds=1.4) if (trial.planned.arm, trial.planned.round) == ("s[c=8]", 2) else trial
-          for trial in of]  # fmt: skip
+    of = [
+        with_changes(trial, wall_seconds=1.4)
+        if (trial.planned.arm, trial.planned.round) == ("s[c=8]", 2)
+        else trial
+        for trial in of
+    ]
     of.append(a_trial("s", 5, 0.01, arm="s[c=1]", errors={"reset": 999}))
     run = a_run(*of, claims=[claim], arms=arms)
     (found,) = with_judgement(run).claims
@@ -129,9 +192,13 @@ def test_a_claim_and_the_chart_name_the_same_knee():
     assert curve.knee is None
 
 
-@pytest.mark.parametrize(("gap", "verdict"), [(1.5, "supported"), (4.5, "contradicted")])
+@pytest.mark.parametrize(
+    ("gap", "verdict"), [(1.5, "supported"), (4.5, "contradicted")]
+)
 def test_a_gap_can_be_narrower_than_another(gap, verdict):
-    """The ratio of the two ratios is paired by round, so the luck of a round does not matter."""
+    """The ratio of the two ratios is paired by round, so the luck of a round does not
+    matter.
+    """
     walls = {"a": 1.0, "b": gap, "c": 2.0, "d": 6.0}
     luck = {1: 1.0, 2: 1.4, 3: 0.8, 4: 1.1}
     of = [
@@ -143,9 +210,15 @@ def test_a_gap_can_be_narrower_than_another(gap, verdict):
     assert (found.verdict, found.rounds) == (verdict, 4)
     assert found.ratio == pytest.approx(3.0 / gap, rel=0.02)
     assert found.measured.startswith("d over c in wall time is ")
-    assert verdict_of(a_claim(kind="narrower", a="a", b="b", c="a", d="d"), *of).rounds == 4
+    assert (
+        verdict_of(a_claim(kind="narrower", a="a", b="b", c="a", d="d"), *of).rounds
+        == 4
+    )
     lame = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="e"), *of)
-    assert (lame.verdict, lame.settles) == ("inconclusive", "trials of e without errors")
+    assert (lame.verdict, lame.settles) == (
+        "inconclusive",
+        "trials of e without errors",
+    )
 
 
 def test_a_claim_about_an_arm_that_the_machine_could_not_run_is_inconclusive():
@@ -159,26 +232,36 @@ NAME = "20240102-000000-run-cccc"
 
 
 def killed() -> Run:
-    """What is left of a run with a claim, whose process was killed in its fourth round."""
+    """What is left of a run with a claim, whose process was killed in its
+    fourth round.
+    """
     of = [
         a_trial(name, number, wall + number / 100, order=2 * number - 2 + place)
         for number in (1, 2, 3)
         for place, (name, wall) in enumerate((("fast", 1.0), ("slow", 2.0)))
     ]
-    run = a_run(*of, a_failed_trial("fast", round=4, order=6), name=NAME, claims=[a_claim()])
+    run = a_run(
+        *of, a_failed_trial("fast", round=4, order=6), name=NAME, claims=[a_claim()]
+    )
     return run.model_copy(update={"status": "running"})
 
 
-@pytest.mark.parametrize("stale", [[], with_judgement(killed().model_copy(update={"trials": []})).claims])
+@pytest.mark.parametrize(
+    "stale", [[], with_judgement(killed().model_copy(update={"trials": []})).claims]
+)
 def test_a_run_that_was_killed_is_judged_when_it_is_read(stale, tmp_path):
     """Whatever verdicts its file holds."""
     store = Store(tmp_path)
     store.claim(NAME)
-    store.save(killed().model_copy(update={"claims": stale, "trials": killed().trials[:2]}))
+    store.save(
+        killed().model_copy(update={"claims": stale, "trials": killed().trials[:2]})
+    )
     for trial in killed().trials[2:]:
         store.append(NAME, trial)
     read = read_judged(store.find("last"))
-    assert [(claim.verdict, claim.rounds) for claim in read.claims] == [("supported", 3)]
+    assert [(claim.verdict, claim.rounds) for claim in read.claims] == [
+        ("supported", 3)
+    ]
     assert [caution.kind for caution in read.cautions] == ["failed-trials"]
     expected = killed().model_copy(update={"status": "interrupted"})
     assert read.model_copy(update={"claims": [], "cautions": []}) == expected

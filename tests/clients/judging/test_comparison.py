@@ -1,4 +1,6 @@
-"""Comparisons of runs: what is called a change, which runs can be compared, and how their surroundings differ."""
+"""Comparisons of runs: what is called a change, which runs can be compared, and how
+their surroundings differ.
+"""
 
 from __future__ import annotations
 
@@ -11,22 +13,42 @@ from clientlab.judging.comparison import compare, compare_surroundings
 from clientlab.results.figures import BY_KEY, COMPARED
 from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import Workload
-from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial, quantiles, with_changes
+from clients.documents import (
+    SURROUNDINGS,
+    a_failed_trial,
+    a_run,
+    a_trial,
+    quantiles,
+    with_changes,
+)
 
 SPREAD = (0.98, 1.0, 1.02)
 OTHER_MACHINE = SURROUNDINGS.model_copy(update={"host": "elsewhere"})
 
 
-def a_run_at(pace: float, name: str = "now", arms=("urllib3",), rounds: int = 3, **changes):
+def a_run_at(
+    pace: float, name: str = "now", arms=("urllib3",), rounds: int = 3, **changes
+):
     """A run whose trials take `pace` seconds, give or take 2 %."""
     numbers = range(1, rounds + 1)
-    trials = (a_trial(arm, number, pace * SPREAD[number % 3], **changes) for arm in arms for number in numbers)
+    trials = (
+        a_trial(arm, number, pace * SPREAD[number % 3], **changes)
+        for arm in arms
+        for number in numbers
+    )
     return a_run(*trials, name=name)
 
 
 def changes_of(before, after, *more: str):
-    """The changes of the arm urllib3. `more`: keys of figures to compare beside the usual ones."""
-    return compare(before, [after], [BY_KEY[key] for key in more]).others[0].changes["urllib3"]
+    """The changes of the arm urllib3.
+
+    `more`: keys of figures to compare beside the usual ones.
+    """
+    return (
+        compare(before, [after], [BY_KEY[key] for key in more])
+        .others[0]
+        .changes["urllib3"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,38 +71,75 @@ def test_a_change_is_called_what_it_is(pace, wall, throughput):
 
 @pytest.mark.parametrize(("growth", "word"), [(0.003, "equal"), (0.03, "more")])
 def test_memory_that_grew_by_much_less_than_one_percent_did_not_grow(growth, word):
-    """Earlier runs hardly differ in memory, so a change of 0.3 % is sure, and means nothing."""
+    """Earlier runs hardly differ in memory, so a change of 0.3 % is sure, and means
+    nothing.
+    """
 
     def a_run_with(memory: float, day: int):
         held = round(memory * (40 << 20))
-        trials = [a_trial("urllib3", number, peak_pss_bytes=held + number) for number in (1, 2, 3)]
-        return a_run(*trials, name=f"r{day}").model_copy(update={"created": f"2024-05-{day:02}T07:08:09+00:00"})
+        trials = [
+            a_trial("urllib3", number, peak_pss_bytes=held + number)
+            for number in (1, 2, 3)
+        ]
+        return a_run(*trials, name=f"r{day}").model_copy(
+            update={"created": f"2024-05-{day:02}T07:08:09+00:00"}
+        )
 
-    runs = [a_run_with(1 + noise, day) for day, noise in enumerate((0, 1e-4, -1e-4, 2e-4, -2e-4), start=1)]
-    change = compare(runs[4], [a_run_with(1 + growth, 9)], earlier=runs).others[0].changes["urllib3"]["memory"]
+    runs = [
+        a_run_with(1 + noise, day)
+        for day, noise in enumerate((0, 1e-4, -1e-4, 2e-4, -2e-4), start=1)
+    ]
+    change = (
+        compare(runs[4], [a_run_with(1 + growth, 9)], earlier=runs)
+        .others[0]
+        .changes["urllib3"]["memory"]
+    )
     assert (change.word, change.earlier) == (word, 5)
     assert change.ratio.low > 1
 
 
 def test_the_wall_time_of_trials_with_a_duration_is_no_result():
     limited = {"workloads": {"workload": Workload(duration=1.0)}}
-    found = compare(*(a_run(*a_run_at(1.0).trials, **limited), [a_run(*a_run_at(1.5).trials, **limited)]))
+    found = compare(
+        *(
+            a_run(*a_run_at(1.0).trials, **limited),
+            [a_run(*a_run_at(1.5).trials, **limited)],
+        )
+    )
     assert "wall" not in {figure.key for figure in found.figures}
     assert found.others[0].changes["urllib3"]["throughput"].word == "slower"
 
 
 def test_changes_are_in_the_units_of_their_figures():
-    """Medians of both runs; CPU time per successful request; errors as a share, which has a difference and no ratio."""
-    worse = {"latency_seconds": quantiles(0.004, 0.018), "cpu_seconds": 1.0, "connections_opened": 130}
-    found = changes_of(a_run_at(1.0), a_run_at(1.0, **worse, errors={"reset": 100}), "p95")
+    """Medians of both runs; CPU time per successful request; errors as a share, which
+    has a difference and no ratio.
+    """
+    worse = {
+        "latency_seconds": quantiles(0.004, 0.018),
+        "cpu_seconds": 1.0,
+        "connections_opened": 130,
+    }
+    found = changes_of(
+        a_run_at(1.0), a_run_at(1.0, **worse, errors={"reset": 100}), "p95"
+    )
     assert set(found) == {*(figure.key for figure in COMPARED), "p95"}
     expected = {
-        "p50": (0.002, 0.004, "slower"), "p95": (0.009, 0.018, "slower"), "cpu": (0.0005, 1.0 / 900, "more"),
-        "connections": (1, 130, "more"), "errors": (0, 0.1, "more"),
-    }  # fmt: skip
+        "p50": (0.002, 0.004, "slower"),
+        "p95": (0.009, 0.018, "slower"),
+        "cpu": (0.0005, 1.0 / 900, "more"),
+        "connections": (1, 130, "more"),
+        "errors": (0, 0.1, "more"),
+    }
     for key, (before, after, word) in expected.items():
-        assert (found[key].before, found[key].after, found[key].word) == (before, pytest.approx(after), word)
-    assert (found["errors"].ratio, found["errors"].difference.value) == (None, pytest.approx(0.1))
+        assert (found[key].before, found[key].after, found[key].word) == (
+            before,
+            pytest.approx(after),
+            word,
+        )
+    assert (found["errors"].ratio, found["errors"].difference.value) == (
+        None,
+        pytest.approx(0.1),
+    )
 
 
 def test_with_fewer_than_three_rounds_nothing_can_be_said():
@@ -91,37 +150,72 @@ def test_with_fewer_than_three_rounds_nothing_can_be_said():
 
 @pytest.mark.parametrize(("spread", "word"), [(0.01, "slower"), (0.1, "undecided")])
 def test_earlier_runs_tell_how_much_runs_differ(spread, word):
-    """Five of them, of the same plan on the same machine. `spread`: between two of them."""
+    """Five of them, of the same plan on the same machine.
+
+    `spread`: between two of them.
+    """
     paces = [1.0, 1.0 + spread, 1.0 - spread, 1.0 + 2 * spread, 1.0 - 2 * spread]
     runs = [
-        a_run_at(pace, f"before-{n}").model_copy(update={"created": f"2024-05-0{n + 1}T07:08:09.000+00:00"})
+        a_run_at(pace, f"before-{n}").model_copy(
+            update={"created": f"2024-05-0{n + 1}T07:08:09.000+00:00"}
+        )
         for n, pace in enumerate(paces)
     ]
     now = a_run_at(1.3).model_copy(update={"created": "2024-05-09T07:08:09.000+00:00"})
     changes = compare(runs[4], [now], earlier=runs).others[0].changes["urllib3"]
     assert (changes["wall"].word, changes["wall"].earlier) == (word, 5)
     assert changes["wall"].ratio.value == pytest.approx(1.3, rel=0.03)
-    before = compare(now, [runs[4].model_copy(update={"created": "2024-05-08T07:08:09.000+00:00"})], earlier=runs)
-    assert before.others[0].changes["urllib3"]["wall"].earlier == 0  # its baseline came later
-    elsewhere = [run.model_copy(update={"surroundings": OTHER_MACHINE}) for run in runs[:4]]
-    assert compare(runs[4], [now], earlier=[*elsewhere, runs[4]]).others[0].changes["urllib3"]["wall"].earlier == 0
+    before = compare(
+        now,
+        [runs[4].model_copy(update={"created": "2024-05-08T07:08:09.000+00:00"})],
+        earlier=runs,
+    )
+    assert (
+        before.others[0].changes["urllib3"]["wall"].earlier == 0
+    )  # its baseline came later
+    elsewhere = [
+        run.model_copy(update={"surroundings": OTHER_MACHINE}) for run in runs[:4]
+    ]
+    assert (
+        compare(runs[4], [now], earlier=[*elsewhere, runs[4]])
+        .others[0]
+        .changes["urllib3"]["wall"]
+        .earlier
+        == 0
+    )
 
 
 def test_errors_of_trials_that_failed_are_counted():
-    dead = [a_failed_trial("urllib3", number=n, requests=1000, errors={"connect": 1000}) for n in (2, 3, 4, 5)]
+    dead = [
+        a_failed_trial("urllib3", number=n, requests=1000, errors={"connect": 1000})
+        for n in (2, 3, 4, 5)
+    ]
     found = changes_of(a_run_at(1.0, rounds=5), a_run(a_trial("urllib3"), *dead))
-    assert (found["errors"].after, found["errors"].difference.value, found["errors"].rounds) == (0.8, 0.8, (5, 5))
+    assert (
+        found["errors"].after,
+        found["errors"].difference.value,
+        found["errors"].rounds,
+    ) == (0.8, 0.8, (5, 5))
     assert found["wall"].rounds == (5, 1)
 
 
 def test_a_wall_time_that_errors_shortened_is_not_called_faster():
-    """If half of the requests fail at once, that is half of the work. The wall times of other trials still count."""
-    faulty = [a_trial("urllib3", n, 0.5, errors={"reset": 500}, requests_per_second=1000) for n in (1, 2, 3)]
+    """If half of the requests fail at once, that is half of the work.
+
+    The wall times of other trials still count.
+    """
+    faulty = [
+        a_trial("urllib3", n, 0.5, errors={"reset": 500}, requests_per_second=1000)
+        for n in (1, 2, 3)
+    ]
     for pair in ((a_run_at(1.0), a_run(*faulty)), (a_run(*faulty), a_run_at(1.0))):
         found = changes_of(*pair)
         assert (found["wall"].word, found["wall"].ratio) == ("undecided", None)
         assert found["throughput"].ratio.value == pytest.approx(1, rel=0.02)
-    found = changes_of(a_run_at(1.0), a_run(*a_run_at(2.0, rounds=4).trials, with_changes(faulty[0], round=5)))
+    found = changes_of(
+        a_run_at(1.0),
+        a_run(*a_run_at(2.0, rounds=4).trials, with_changes(faulty[0], round=5)),
+    )
     assert (found["wall"].word, found["wall"].rounds) == ("slower", (3, 4))
 
 
@@ -129,7 +223,12 @@ def test_a_wall_time_that_errors_shortened_is_not_called_faster():
 def test_identical_runs_are_called_different_in_5_of_100_tables_at_most(arms, rounds):
     """With three sampling errors; `scripts/bench truth` draws more pairs of runs."""
     draw = np.random.default_rng([arms, rounds])
-    called = sum(calls_a_change(compare_drawn(draw.normal(0, 0.03, (6 * arms, 2 * rounds)), arms)) for _ in range(100))
+    called = sum(
+        calls_a_change(
+            compare_drawn(draw.normal(0, 0.03, (6 * arms, 2 * rounds)), arms)
+        )
+        for _ in range(100)
+    )
     assert called / 100 <= 0.05 + 3 * 0.022
 
 
@@ -141,15 +240,23 @@ def other_workload(**changes):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (other_workload(delay=Delay.parse("5ms")), "workload 'workload' has delay None and 5ms"),
+        (
+            other_workload(delay=Delay.parse("5ms")),
+            "workload 'workload' has delay None and 5ms",
+        ),
         (a_run_at(1.0, arms=("urllib3", "pycurl")), "only now has arm 'pycurl'"),
         (a_run_at(1.0, route="proxy"), "arm 'urllib3' has route 'direct' and 'proxy'"),
         (a_run_at(1.0, concurrency=8), "arm 'urllib3' has concurrency 1 and 8"),
-        (a_run_at(1.0, link=Link(0.1, 2e7)), "arm 'urllib3' has link None and 100 ms, 20 Mbit/s"),
+        (
+            a_run_at(1.0, link=Link(0.1, 2e7)),
+            "arm 'urllib3' has link None and 100 ms, 20 Mbit/s",
+        ),
     ],
 )
 def test_unlike_runs_are_refused_unless_forced(other, says):
-    with pytest.raises(LabError, match=f"runs before and now are not alike: .*{says}.*force compares"):
+    with pytest.raises(
+        LabError, match=f"runs before and now are not alike: .*{says}.*force compares"
+    ):
         compare(a_run_at(1.0, "before"), [other])
     (found,) = compare(a_run_at(1.0, "before"), [other], force=True).others
     assert found.unlike
@@ -158,8 +265,15 @@ def test_unlike_runs_are_refused_unless_forced(other, says):
 
 def test_a_deadline_is_no_part_of_the_work():
     """Nor is the folder of recorded requests."""
-    assert compare(a_run_at(1.0), [other_workload(deadline=60.0)]).others[0].unlike == []
-    assert compare(a_run_at(1.0), [other_workload(replay="/elsewhere/requests.jsonl")]).others[0].unlike == []
+    assert (
+        compare(a_run_at(1.0), [other_workload(deadline=60.0)]).others[0].unlike == []
+    )
+    assert (
+        compare(a_run_at(1.0), [other_workload(replay="/elsewhere/requests.jsonl")])
+        .others[0]
+        .unlike
+        == []
+    )
 
 
 def test_runs_without_an_arm_in_common_are_refused_even_when_forced():
@@ -171,14 +285,29 @@ def test_surroundings_that_differ_are_told_by_name():
     """A few pages of memory do not count, nor does the load average."""
 
     def run(**changes):
-        return a_run_at(1.0).model_copy(update={"surroundings": SURROUNDINGS.model_copy(update=changes)})
+        return a_run_at(1.0).model_copy(
+            update={"surroundings": SURROUNDINGS.model_copy(update=changes)}
+        )
 
-    before = run(libraries={"urllib3": "2.5", "h2": "4"}, programs={"flask": "gunicorn"})
-    after = run(cpu_model="B", python="CPython 3.13.1", libraries={"urllib3": "2.6", "h2": "4", "uvloop": "1"},
-                programs={"flask": "werkzeug"}, memory_bytes=(1 << 30) + 4096, load_average=9)  # fmt: skip
-    found = {one.part: (one.before, one.after) for one in compare_surroundings(before, after)}
+    before = run(
+        libraries={"urllib3": "2.5", "h2": "4"}, programs={"flask": "gunicorn"}
+    )
+    after = run(
+        cpu_model="B",
+        python="CPython 3.13.1",
+        libraries={"urllib3": "2.6", "h2": "4", "uvloop": "1"},
+        programs={"flask": "werkzeug"},
+        memory_bytes=(1 << 30) + 4096,
+        load_average=9,
+    )
+    found = {
+        one.part: (one.before, one.after) for one in compare_surroundings(before, after)
+    }
     assert found == {
-        "cpu model": ("A CPU", "B"), "python": ("CPython 3.11.7", "CPython 3.13.1"), "urllib3": ("2.5", "2.6"),
-        "uvloop": (None, "1"), "flask": ("gunicorn", "werkzeug"),
-    }  # fmt: skip
+        "cpu model": ("A CPU", "B"),
+        "python": ("CPython 3.11.7", "CPython 3.13.1"),
+        "urllib3": ("2.5", "2.6"),
+        "uvloop": (None, "1"),
+        "flask": ("gunicorn", "werkzeug"),
+    }
     assert compare_surroundings(before, before) == []

@@ -1,4 +1,6 @@
-"""Arms whose rate depends on the length of their trials: they are not ranked, and told why."""
+"""Arms whose rate depends on the length of their trials: they are not ranked, and told
+why.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,16 @@ from clients.documents import a_run, a_trial
 
 
 def window(rate: float = 100.0, late: float = 1.0, **changes) -> Window:
-    """A window of a second with 10 slots. `late`: ends of the second half over the first."""
-    known = {"slots": 10, "wave_seconds": 10 / rate, "cycles": 100, "cycle_seconds": 1000 / rate}
+    """A window of a second with 10 slots.
+
+    `late`: ends of the second half over the first.
+    """
+    known = {
+        "slots": 10,
+        "wave_seconds": 10 / rate,
+        "cycles": 100,
+        "cycle_seconds": 1000 / rate,
+    }
     known |= {"ended": rate, "seconds": 1.0, "early": 50.0, "late": 50.0 * late}
     return Window(**known | changes)
 
@@ -20,8 +30,14 @@ def window(rate: float = 100.0, late: float = 1.0, **changes) -> Window:
 def trials(*windows: Window, rounds: int = 3, **changes) -> list[Trial]:
     """Trials of an arm whose slices last a second, at 100 requests per second."""
     known = {"wall": 1.0 * len(windows), "tail_seconds": 0.0, "concurrency": 10}
-    known |= {"requests_per_second": 100.0, "long_seconds": 0.11, "windows": list(windows)}
-    return [a_trial("urllib3", number, **known | changes) for number in range(1, rounds + 1)]
+    known |= {
+        "requests_per_second": 100.0,
+        "long_seconds": 0.11,
+        "windows": list(windows),
+    }
+    return [
+        a_trial("urllib3", number, **known | changes) for number in range(1, rounds + 1)
+    ]
 
 
 def test_an_arm_with_long_slices_is_ranked():
@@ -42,13 +58,18 @@ def test_requests_that_are_long_beside_a_slice_decide_its_rate():
 
 
 def test_a_client_that_lets_requests_wait_until_the_end_is_ranked():
-    """A pool may serve new requests first. Those that wait take no place, and the others have a steady rate."""
+    """A pool may serve new requests first.
+
+    Those that wait take no place, and the others have a steady rate.
+    """
     starved = window(ended=50.0)
     assert shortfall(trials(starved, long_seconds=0.9)) is None
     assert shortfall(trials(window(), long_seconds=0.9)) is not None
 
 
-@pytest.mark.parametrize(("late", "word"), [(0.8, "falls"), (1.25, "rises"), (1.03, None)])
+@pytest.mark.parametrize(
+    ("late", "word"), [(0.8, "falls"), (1.25, "rises"), (1.03, None)]
+)
 def test_a_rate_that_changes_within_slices_has_no_rank(late, word):
     found = shortfall(trials(window(late=late), window(late=late)))
     assert found is None if word is None else word in found
@@ -68,7 +89,9 @@ def test_an_arm_that_is_too_short_has_no_ratio():
 
 
 def test_longer_slices_follow_if_the_rate_changes_and_they_decide():
-    """Two slices follow four, and one of them is enough for a steady rate, although the short ones have none."""
+    """Two slices follow four, and one of them is enough for a steady rate, although the
+    short ones have none.
+    """
     short = trials(*[window(late=1.2)] * 4)
     assert (find_most_slices(short), may_become_steady(short)) == (2, True)
     both = [*short, *trials(window(late=1.01), window(late=1.01))]

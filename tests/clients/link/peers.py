@@ -51,7 +51,10 @@ def connect(port: int) -> socket.socket:
 
 
 def exchange(connection: socket.socket, size: int, began: float | None = None) -> float:
-    """Ask for `size` bytes. Return the seconds from now, or from `began`, until the last one arrives."""
+    """Ask for `size` bytes.
+
+    Return the seconds from now, or from `began`, until the last one arrives.
+    """
     began = began or time.monotonic()
     connection.sendall(b"%d\n" % size)
     read(connection, size)
@@ -59,9 +62,12 @@ def exchange(connection: socket.socket, size: int, began: float | None = None) -
 
 
 def first_exchange(port: int, size: int) -> float:
-    """Ask for `size` bytes on a new connection. Return the seconds from its beginning until the last byte arrives.
+    """Ask for `size` bytes on a new connection.
 
-    The link accepts while `connect` still runs, so a client that is suspended meanwhile would miss a part of the time.
+    Return the seconds from its beginning until the last byte arrives.
+
+    The link accepts while `connect` still runs, so a client that is suspended meanwhile
+    would miss a part of the time.
     """
     began = time.monotonic()
     with connect(port) as connection:

@@ -78,7 +78,13 @@ def test_a_sender_doubles_its_window_each_round_trip_and_keeps_it_for_the_next_b
     flow.feed(bytes(100_000))
     flow.end()
     timeline.run()
-    assert sink.arrived == [(0.05, 14_600), (0.15, 29_200), (0.25, 56_200), (0.45, 100_000), (0.45, None)]
+    assert sink.arrived == [
+        (0.05, 14_600),
+        (0.15, 29_200),
+        (0.25, 56_200),
+        (0.45, 100_000),
+        (0.45, None),
+    ]
 
 
 def test_requests_that_do_not_fill_the_window_do_not_enlarge_it():
@@ -93,7 +99,9 @@ def test_requests_that_do_not_fill_the_window_do_not_enlarge_it():
     assert [size for _, size in sink.arrived[20:]] == [14_600, 29_200, 56_200]
 
 
-@pytest.mark.parametrize(("idle", "size"), [(0.29, 114_600), (0.31, 57_300), (60.0, 14_600)])
+@pytest.mark.parametrize(
+    ("idle", "size"), [(0.29, 114_600), (0.31, 57_300), (60.0, 14_600)]
+)
 def test_the_window_is_halved_for_each_time_out_that_the_sender_was_idle(idle, size):
     window = CongestionWindow(RTT)
     for number, flight in enumerate((14_600, 29_200, 56_200)):
@@ -103,7 +111,9 @@ def test_the_window_is_halved_for_each_time_out_that_the_sender_was_idle(idle, s
 
 
 def test_a_single_sender_uses_the_whole_bandwidth():
-    """100,000 bytes at 1 Mbit/s leave in 0.8 s: the window exceeds the bandwidth-delay product of 12,500 bytes."""
+    """100,000 bytes at 1 Mbit/s leave in 0.8 s: the window exceeds the bandwidth-delay
+    product of 12,500 bytes.
+    """
     timeline = Timeline(bandwidth=1e6)
     flow, sink = timeline.flow()
     flow.feed(bytes(100_000))
@@ -114,7 +124,9 @@ def test_a_single_sender_uses_the_whole_bandwidth():
 
 
 def test_senders_take_turns_while_the_bandwidth_is_full():
-    """A small message among 100 bulk senders waits for one round trip of bytes, and for a turn of each sender."""
+    """A small message among 100 bulk senders waits for one round trip of bytes, and for
+    a turn of each sender.
+    """
     timeline = Timeline(bandwidth=20e6)
     flows = [timeline.flow() for _ in range(100)]
     for each, sink in flows:

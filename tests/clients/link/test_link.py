@@ -18,7 +18,15 @@ import pytest
 from clientlab.link.__main__ import main
 from clientlab.testbeds.linked import LinkProcess
 from clientlab.workload.values import Link
-from clients.link.peers import PATIENCE, answer, connect, exchange, first_exchange, read, serving
+from clients.link.peers import (
+    PATIENCE,
+    answer,
+    connect,
+    exchange,
+    first_exchange,
+    read,
+    serving,
+)
 
 pytestmark = pytest.mark.real
 
@@ -33,9 +41,13 @@ def server():
         yield address
 
 
-@pytest.mark.parametrize(("bandwidth", "new", "kept"), [(None, 8 * RTT, RTT), (20e6, 0.534, RTT + 0.4)])
+@pytest.mark.parametrize(
+    ("bandwidth", "new", "kept"), [(None, 8 * RTT, RTT), (20e6, 0.534, RTT + 0.4)]
+)
 def test_a_transfer_takes_the_computed_time(bandwidth, new, kept, server, tmp_path):
-    """1 MB takes 7 flights on a new connection, from 10 segments on, and one flight on a kept connection."""
+    """1 MB takes 7 flights on a new connection, from 10 segments on, and one flight on
+    a kept connection.
+    """
     size = 1_000_000
     with LinkProcess(Link(RTT, bandwidth), [server], tmp_path) as link:
         port = link.port_of(server)
@@ -89,7 +101,12 @@ def test_large_bodies_pass_unchanged_while_either_side_reads_late(tmp_path):
     upload = Queue()
 
     def swap(connection):
-        sender = threading.Thread(target=lambda: (connection.sendall(sent), connection.shutdown(socket.SHUT_WR)))
+        sender = threading.Thread(
+            target=lambda: (
+                connection.sendall(sent),
+                connection.shutdown(socket.SHUT_WR),
+            )
+        )
         sender.start()
         digest = hashlib.sha256()
         while chunk := connection.recv(1 << 20):
@@ -102,7 +119,12 @@ def test_large_bodies_pass_unchanged_while_either_side_reads_late(tmp_path):
         LinkProcess(Link(0.002), [address], tmp_path) as link,
         connect(link.port_of(address)) as connection,
     ):
-        sender = threading.Thread(target=lambda: (connection.sendall(sent), connection.shutdown(socket.SHUT_WR)))
+        sender = threading.Thread(
+            target=lambda: (
+                connection.sendall(sent),
+                connection.shutdown(socket.SHUT_WR),
+            )
+        )
         sender.start()
         sender.join(0.1)  # the client reads nothing meanwhile
         assert read(connection, len(sent)) == sent
@@ -116,7 +138,9 @@ def test_a_reset_by_the_server_is_a_reset_for_the_client(tmp_path):
     def begin(connection):
         connection.recv(1)
         resets.put(time.monotonic())
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
 
     with (
         serving(begin) as address,
@@ -136,7 +160,18 @@ def test_a_reset_by_the_server_is_a_reset_for_the_client(tmp_path):
         (["--rtt", "0.01"], "--forward"),
         (["--rtt", "10ms", "--bandwidth", "0mbit", *FORWARD], "0 bit/s"),
         (["--rtt", "0.01", "--forward", "9000"], "9000"),
-        (["--rtt", "0.01", *FORWARD, "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"], "--forward"),
+        (
+            [
+                "--rtt",
+                "0.01",
+                *FORWARD,
+                "--listen",
+                "127.0.0.1:0",
+                "--listen",
+                "127.0.0.1:0",
+            ],
+            "--forward",
+        ),
     ],
 )
 def test_a_wrong_argument_is_refused(words, named, capsys):
@@ -147,8 +182,18 @@ def test_a_wrong_argument_is_refused(words, named, capsys):
 
 def test_the_process_ends_with_its_parent(server):
     host, port = server
-    command = [sys.executable, "-m", "clientlab.link", "--rtt", "0", "--forward", f"{host}:{port}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "clientlab.link",
+        "--rtt",
+        "0",
+        "--forward",
+        f"{host}:{port}",
+    ]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         (port,) = json.loads(process.stdout.readline())["ports"]
         with connect(port) as connection:
             exchange(connection, 10)

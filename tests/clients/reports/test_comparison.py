@@ -18,25 +18,39 @@ ARMS = ("urllib3", "pycurl")
 
 
 def a_run_at(pace: float, name: str, **changes):
-    return a_run(*(a_trial(arm, n, pace * (1 + n / 100), **changes) for arm in ARMS for n in (1, 2, 3)), name=name)
+    return a_run(
+        *(
+            a_trial(arm, n, pace * (1 + n / 100), **changes)
+            for arm in ARMS
+            for n in (1, 2, 3)
+        ),
+        name=name,
+    )
 
 
 BASE = a_run_at(1.0, "before")
 SLOWER = a_run_at(1.5, "after").model_copy(
-    update={"surroundings": SURROUNDINGS.model_copy(update={"python": "CPython 3.13.1"})}
+    update={
+        "surroundings": SURROUNDINGS.model_copy(update={"python": "CPython 3.13.1"})
+    }
 )
 FAULTY = a_run_at(0.5, "after", errors={"reset": 5})
 
 
 def judged(comparison, *texts: str):
-    return judge_changes(comparison, [parse_change(text) for text in texts], strict=False)
+    return judge_changes(
+        comparison, [parse_change(text) for text in texts], strict=False
+    )
 
 
 def printed(*others, texts=()) -> str:
     found = compare(BASE, others)
     console = Console(width=150)
     with console.capture() as capture:
-        console.print(as_terminal.document(comparison.sections(found, judged(found, *texts))), highlight=False)
+        console.print(
+            as_terminal.document(comparison.sections(found, judged(found, *texts))),
+            highlight=False,
+        )
     return capture.get()
 
 
@@ -47,12 +61,24 @@ def line_of(text: str, name: str) -> str:
 def test_the_terminal_names_surroundings_first_then_each_figure_with_its_verdict():
     text = printed(SLOWER)
     assert text.index("python: CPython 3.11.7 -> CPython 3.13.1") < text.index("wall")
-    assert line_of(text, "wall").split()[1:7] == ["1.02", "s", "1.53", "s", "✗", "slower"]
+    assert line_of(text, "wall").split()[1:7] == [
+        "1.02",
+        "s",
+        "1.53",
+        "s",
+        "✗",
+        "slower",
+    ]
     assert "x 1.50 (1.42 to 1.58)" in line_of(text, "wall")
     assert "equal" in line_of(text, "memory")
     compared = [figure for figure in COMPARED if figure.needs is None]
-    slower = 2 * sum(figure.key in {"wall", "throughput", "received"} for figure in compared)
-    counts = f"0 better, {slower} worse, {2 * len(compared) - slower} equal within 5 %, 0 undecided"
+    slower = 2 * sum(
+        figure.key in {"wall", "throughput", "received"} for figure in compared
+    )
+    counts = (
+        f"0 better, {slower} worse, {2 * len(compared) - slower} equal within 5 %, 0"
+        " undecided"
+    )
     words = " ".join(text.split())
     assert "A ratio is how many times as much" in words
     assert "Runs may differ by 10.0 % as wholes" in words
@@ -64,31 +90,60 @@ def test_errors_are_shown_in_points_and_leave_no_totals_to_compare():
     text = printed(FAULTY)
     assert "more" in line_of(text, "errors")
     assert "+0.500 points" in line_of(text, "errors")
-    assert line_of(text, "wall").split()[1:] == ["1.02", "s", "–", "?", "undecided", "–"]
-    assert "requests failed in 6 of 6 trials: their totals (wall time, …) are left out" in text
+    assert line_of(text, "wall").split()[1:] == [
+        "1.02",
+        "s",
+        "–",
+        "?",
+        "undecided",
+        "–",
+    ]
+    assert (
+        "requests failed in 6 of 6 trials: their totals (wall time, …) are left out"
+        in text
+    )
 
 
 def test_charts_show_the_trend_over_all_compared_runs():
-    """A chart for each arm and each of the main figures, with a row for each run in its order."""
+    """A chart for each arm and each of the main figures, with a row for each run in its
+    order.
+    """
     paces = {"second": 1.2, "third": 1.5, "fourth": 2.0}
     found = compare(BASE, [a_run_at(pace, name) for name, pace in paces.items()])
     charts = {chart.title: chart for chart in changes(found)}
-    figures = ("requests per second", "99th percentile of latency", "CPU time per request")
+    figures = (
+        "requests per second",
+        "99th percentile of latency",
+        "CPU time per request",
+    )
     assert [*charts] == [f"{arm}: {figure}" for arm in ARMS for figure in figures]
     rates = charts["pycurl: requests per second"].rows
     assert [row.name for row in rates] == [*paces]
-    assert [row.dots[0] for row in rates] == pytest.approx([1 / pace for pace in paces.values()])
+    assert [row.dots[0] for row in rates] == pytest.approx(
+        [1 / pace for pace in paces.values()]
+    )
     assert rates[2].text.startswith("0.500 (0.4")
     assert rates[2].text.endswith(" slower")
-    text, page = printed(SLOWER), as_html.render_comparison(BASE, comparison.sections(found, []))
+    text, page = (
+        printed(SLOWER),
+        as_html.render_comparison(BASE, comparison.sections(found, [])),
+    )
     assert page.count("<svg") == len(charts)
     assert "pycurl: requests per second" not in text
 
 
 def test_a_figure_that_neither_run_has_is_left_out():
-    other = SLOWER.model_copy(update={"trials": [one.model_copy(update={"measured": None}) for one in SLOWER.trials]})
+    other = SLOWER.model_copy(
+        update={
+            "trials": [
+                one.model_copy(update={"measured": None}) for one in SLOWER.trials
+            ]
+        }
+    )
     without = compare(other.model_copy(update={"run": "base"}), [other])
-    assert {"wall", "memory"} & {row[0] for table in comparison.tables(without) for row in table.rows} == {"wall"}
+    assert {"wall", "memory"} & {
+        row[0] for table in comparison.tables(without) for row in table.rows
+    } == {"wall"}
 
 
 def test_json_holds_every_figure_in_base_units():
@@ -96,11 +151,23 @@ def test_json_holds_every_figure_in_base_units():
     document = json.loads(comparison.as_json(found, judged(found, "wall +10%")))
     (other,) = document["runs"]
     assert (document["baseline"], other["run"]) == ("before", "after")
-    assert list(other["surroundings"][0].values()) == ["python", "CPython 3.11.7", "CPython 3.13.1"]
+    assert list(other["surroundings"][0].values()) == [
+        "python",
+        "CPython 3.11.7",
+        "CPython 3.13.1",
+    ]
     wall = other["arms"]["urllib3"]["wall"]
-    assert (wall["before"], wall["after"], wall["ratio"]) == pytest.approx((1.02, 1.53, 1.5))
+    assert (wall["before"], wall["after"], wall["ratio"]) == pytest.approx(
+        (1.02, 1.53, 1.5)
+    )
     assert wall["interval"][0] < 1.5 < wall["interval"][1]
-    assert (wall["unit"], wall["rounds"], wall["verdict"]) == ("seconds", [3, 3], "slower")
+    assert (wall["unit"], wall["rounds"], wall["verdict"]) == (
+        "seconds",
+        [3, 3],
+        "slower",
+    )
     assert {one["outcome"] for one in document["thresholds"]} == {"failed"}
-    errors = json.loads(comparison.as_json(compare(BASE, [FAULTY]), []))["runs"][0]["arms"]["urllib3"]["errors"]
+    errors = json.loads(comparison.as_json(compare(BASE, [FAULTY]), []))["runs"][0][
+        "arms"
+    ]["urllib3"]["errors"]
     assert (errors["ratio"], errors["difference"]) == (None, pytest.approx(0.005))

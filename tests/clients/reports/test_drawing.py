@@ -1,4 +1,6 @@
-"""Charts as SVG elements: no label covers another one, on a wide page and on a phone."""
+"""Charts as SVG elements: no label covers another one, on a wide page and
+on a phone.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from clientlab import units
 from clientlab.reports import drawing
 from clientlab.reports.sections import ChartRow, RowChart
 
-TEXT = re.compile(r'<text style="font-size: ([\d.]+)px.*?anchor: (\w+).*?" x="([\d.]+)" y="([\d.]+)".*?>(.*?)</text>')
+TEXT = re.compile(
+    r'<text style="font-size: ([\d.]+)px.*?anchor: (\w+).*?" x="([\d.]+)"'
+    r' y="([\d.]+)".*?>(.*?)</text>'
+)
 LETTER = 0.61  # pixels of a letter, by its size
 
 
@@ -41,10 +46,19 @@ def overlapping(chart: RowChart, *, narrow: bool) -> list[tuple[str, str]]:
 def test_no_label_of_a_logarithmic_axis_covers_the_next(low, narrow):
     rows = [ChartRow("urllib3", "1", "#0072b2", dots=[0.06])]
     for high in (0.11, 0.35, 0.8, 1.9, 4.4, 30.0):
-        assert overlapping(RowChart("", rows, [], low, high, units.time, log=True), narrow=narrow) == []
+        assert (
+            overlapping(
+                RowChart("", rows, [], low, high, units.time, log=True), narrow=narrow
+            )
+            == []
+        )
 
 
 @pytest.mark.parametrize("length", [24, 27, 30, 33, 36])
 def test_no_name_covers_the_text_of_its_row(length):
-    rows = [ChartRow("n" * length, "0.501 (0.480 to 0.522)"[: 45 - length], "#0072b2", dots=[1.0])]
+    rows = [
+        ChartRow(
+            "n" * length, "0.501 (0.480 to 0.522)"[: 45 - length], "#0072b2", dots=[1.0]
+        )
+    ]
     assert overlapping(RowChart("", rows, [], 0.0, 2.0, units.time), narrow=True) == []

@@ -1,4 +1,6 @@
-"""A run as CSV, Markdown, JUnit XML and a picture: whole, escaped, and readable by what they are for."""
+"""A run as CSV, Markdown, JUnit XML and a picture: whole, escaped, and readable by what
+they are for.
+"""
 
 from __future__ import annotations
 
@@ -22,59 +24,115 @@ from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 
 def a_claim(name: str, verdict: str, **changes) -> ClaimResult:
-    whole = {"text": f"{name} is so", "source": None, "kind": "less", "figure": "wall_seconds", "control": False,
-             "published": None, "rounds": 3, "measured": "it took 2.00 times as long", "ratio": 2.0,
-             "interval": (1.5, 2.6)}  # fmt: skip
+    whole = {
+        "text": f"{name} is so",
+        "source": None,
+        "kind": "less",
+        "figure": "wall_seconds",
+        "control": False,
+        "published": None,
+        "rounds": 3,
+        "measured": "it took 2.00 times as long",
+        "ratio": 2.0,
+        "interval": (1.5, 2.6),
+    }
     return ClaimResult(name=name, verdict=verdict, **(whole | changes))
 
 
 def test_csv_has_a_row_a_trial_with_every_figure_under_its_full_name():
     trial = a_trial(
-        "urllib3", 2, 0.1 + 0.2, errors={"reset": 3, "tls": 1}, busy={"client": 0.5}, overhead_seconds=quantiles(0.25),
+        "urllib3",
+        2,
+        0.1 + 0.2,
+        errors={"reset": 3, "tls": 1},
+        busy={"client": 0.5},
+        overhead_seconds=quantiles(0.25),
         servers=ServerCounters(upstream=ServerUse(cpu_seconds=0.7, requests=1000)),
-    )  # fmt: skip
+    )
     failed = a_failed_trial("pycurl", 'it "broke", badly')
     first, second = csv.DictReader(io.StringIO(as_csv.render(a_run(trial, failed))))
     for row, of in ((first, trial), (second, failed)):
         for figure in FIGURES:
-            assert row[figure.name] == ("" if (value := figure.of(of)) is None else str(value)), figure.key
+            assert row[figure.name] == (
+                "" if (value := figure.of(of)) is None else str(value)
+            ), figure.key
     assert (first["arm"], first["round"]) == ("urllib3", "2")
-    assert (first["errors"], json.loads(first["errors_by_kind"])) == ("4", {"reset": 3, "tls": 1})
-    assert (first["upstream_cpu_seconds"], first["proxy_cpu_seconds"], first["client_busy_share"]) == ("0.7", "", "0.5")
-    assert (second["status"], second["reason"], second["wall_seconds"]) == ("failed", 'it "broke", badly', "")
+    assert (first["errors"], json.loads(first["errors_by_kind"])) == (
+        "4",
+        {"reset": 3, "tls": 1},
+    )
+    assert (
+        first["upstream_cpu_seconds"],
+        first["proxy_cpu_seconds"],
+        first["client_busy_share"],
+    ) == ("0.7", "", "0.5")
+    assert (second["status"], second["reason"], second["wall_seconds"]) == (
+        "failed",
+        'it "broke", badly',
+        "",
+    )
 
 
 def junit(run, *limits: str) -> ET.Element:
-    return ET.fromstring(as_junit.render(run, judge_run(run, [parse_threshold(text) for text in limits])))  # noqa: S314
+    return ET.fromstring(  # noqa: S314
+        as_junit.render(run, judge_run(run, [parse_threshold(text) for text in limits]))
+    )
 
 
 def cases(root: ET.Element) -> dict[str, str]:
     tags = ("failure", "error", "skipped")
     return {
-        case.get("name"): next((part.tag for part in case if part.tag in tags), "passed")
+        case.get("name"): next(
+            (part.tag for part in case if part.tag in tags), "passed"
+        )
         for case in root.iter("testcase")
     }
 
 
 def test_junit_has_a_case_for_every_arm_claim_and_threshold():
     walls = {"urllib3": 1.0, "requests": 3.0}
-    rounds = [a_trial(name, number, wall) for name, wall in walls.items() for number in (1, 2, 3)]
+    rounds = [
+        a_trial(name, number, wall)
+        for name, wall in walls.items()
+        for number in (1, 2, 3)
+    ]
     run = a_run(*rounds, a_failed_trial("pycurl"))
-    claims = [a_claim("a", "supported"), a_claim("b", "contradicted"), a_claim("c", "inconclusive", settles="rounds")]
+    claims = [
+        a_claim("a", "supported"),
+        a_claim("b", "contradicted"),
+        a_claim("c", "inconclusive", settles="rounds"),
+    ]
     root = junit(run.model_copy(update={"claims": claims}), "wall > 2s", "errors > 0")
     assert cases(root) == {
-        "urllib3": "passed", "pycurl": "error", "requests": "passed",
-        "a: a is so": "passed", "b: b is so": "failure", "c: c is so": "skipped",
-        "wall > 2s (urllib3)": "passed", "wall > 2s (pycurl)": "failure", "wall > 2s (requests)": "failure",
-        "errors > 0 (urllib3)": "passed", "errors > 0 (pycurl)": "failure", "errors > 0 (requests)": "passed",
-    }  # fmt: skip
-    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "12", "failures": "4", "errors": "1", "skipped": "1",
-    }  # fmt: skip
+        "urllib3": "passed",
+        "pycurl": "error",
+        "requests": "passed",
+        "a: a is so": "passed",
+        "b: b is so": "failure",
+        "c: c is so": "skipped",
+        "wall > 2s (urllib3)": "passed",
+        "wall > 2s (pycurl)": "failure",
+        "wall > 2s (requests)": "failure",
+        "errors > 0 (urllib3)": "passed",
+        "errors > 0 (pycurl)": "failure",
+        "errors > 0 (requests)": "passed",
+    }
+    assert {
+        name: root.get(name) for name in ("tests", "failures", "errors", "skipped")
+    } == {
+        "tests": "12",
+        "failures": "4",
+        "errors": "1",
+        "skipped": "1",
+    }
     assert [(suite.get("name"), int(suite.get("tests"))) for suite in root] == [
-        ("run.arms", 3), ("run.claims", 3), ("run.thresholds", 6),
-    ]  # fmt: skip
-    passed = {case.get("name"): case.findtext("system-out") for case in root.iter("testcase")}
+        ("run.arms", 3),
+        ("run.claims", 3),
+        ("run.thresholds", 6),
+    ]
+    passed = {
+        case.get("name"): case.findtext("system-out") for case in root.iter("testcase")
+    }
     assert passed["urllib3"].startswith("wall 1.00 s, throughput 1,000, ")
     assert passed["a: a is so"] == "it took 2.00 times as long"
     assert passed["wall > 2s (urllib3)"].endswith("wall time 1.00 s (1.00 s to 1.00 s)")
@@ -84,9 +142,12 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
 
 
 def test_an_arm_without_all_its_trials_is_an_error():
-    assert cases(junit(a_run(a_trial("urllib3"), a_trial("urllib3", 2), a_trial("pycurl")))) == {
-        "urllib3": "passed", "pycurl": "error",
-    }  # fmt: skip
+    assert cases(
+        junit(a_run(a_trial("urllib3"), a_trial("urllib3", 2), a_trial("pycurl")))
+    ) == {
+        "urllib3": "passed",
+        "pycurl": "error",
+    }
 
 
 def test_rounds_that_a_budget_leaves_out_are_not_missing():
@@ -98,27 +159,47 @@ def test_rounds_that_a_budget_leaves_out_are_not_missing():
 
 def test_junit_of_a_comparison_names_the_same_tests_for_each_build():
     def tests_of(*names: str) -> list[tuple[str | None, str | None]]:
-        base, *others = (a_run(a_trial(), a_trial(number=2), name=name) for name in names)
+        base, *others = (
+            a_run(a_trial(), a_trial(number=2), name=name) for name in names
+        )
         root = ET.fromstring(as_junit.render_comparison(compare(base, others), []))  # noqa: S314
-        return [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
+        return [
+            (case.get("classname"), case.get("name")) for case in root.iter("testcase")
+        ]
 
-    (base, other) = (a_run(*(a_trial(number=n, wall=wall) for n in (1, 2, 3)), name="x") for wall in (1.0, 2.0))
+    (base, other) = (
+        a_run(*(a_trial(number=n, wall=wall) for n in (1, 2, 3)), name="x")
+        for wall in (1.0, 2.0)
+    )
     root = ET.fromstring(as_junit.render_comparison(compare(base, [other]), []))  # noqa: S314
-    assert root.find(".//testcase[@name='urllib3: wall']/system-out").text.startswith("1.00 s -> 2.00 s: slower x 2.00")
+    assert root.find(".//testcase[@name='urllib3: wall']/system-out").text.startswith(
+        "1.00 s -> 2.00 s: slower x 2.00"
+    )
     found = tests_of("a", "b", "c")
     assert found == tests_of("a", "d", "e")
     assert len(set(found)) == len(found) > 0
 
 
-@pytest.mark.parametrize("render", [as_csv.render, as_html.render, as_markdown.render, junit])
+@pytest.mark.parametrize(
+    "render", [as_csv.render, as_html.render, as_markdown.render, junit]
+)
 def test_every_format_can_show_a_run_that_measured_nothing(render):
     assert len(render(a_run(a_failed_trial("urllib3", "interrupted")))) > 0
 
 
 DRAWN = a_run(
-    *(a_trial("urllib3", number, wall) for number, wall in enumerate((1.0, 1.1, 0.9), start=1)),
-    *(a_trial("pycurl", number, wall, errors={"reset": 2}) for number, wall in enumerate((3.0, 3.3, 2.7), start=1)),
-    *(a_trial("urllib3", number, 2.0, route="proxy", arm="urllib3 by proxy") for number in (1, 2, 3)),
+    *(
+        a_trial("urllib3", number, wall)
+        for number, wall in enumerate((1.0, 1.1, 0.9), start=1)
+    ),
+    *(
+        a_trial("pycurl", number, wall, errors={"reset": 2})
+        for number, wall in enumerate((3.0, 3.3, 2.7), start=1)
+    ),
+    *(
+        a_trial("urllib3", number, 2.0, route="proxy", arm="urllib3 by proxy")
+        for number in (1, 2, 3)
+    ),
 )
 
 
@@ -127,12 +208,20 @@ def test_an_svg_holds_the_texts_and_is_the_same_each_time(tmp_path):
         drawing.write(DRAWN, tmp_path / name)
     text = (tmp_path / "x.svg").read_text(encoding="utf-8")
     ET.fromstring(text)  # noqa: S314 - written here
-    for part in ("urllib3", "pycurl", "Which is fastest?", "1.00 s", "time for 1,000 requests"):
+    for part in (
+        "urllib3",
+        "pycurl",
+        "Which is fastest?",
+        "1.00 s",
+        "time for 1,000 requests",
+    ):
         assert part in text
     assert (tmp_path / "y.svg").read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("question", ["$x_1$ & <b>?", "50% \\frac{1}{2} of $10\ntwo lines, どちら 🚀?"])
+@pytest.mark.parametrize(
+    "question", ["$x_1$ & <b>?", "50% \\frac{1}{2} of $10\ntwo lines, どちら 🚀?"]
+)
 def test_a_question_with_markup_is_drawn_as_valid_xml(question, tmp_path):
     path = tmp_path / "x.svg"
     drawing.write(a_run(a_trial(), question=question), path)
@@ -145,10 +234,17 @@ def test_a_chart_of_nothing_is_refused(tmp_path):
 
 
 def test_environments_have_colours_of_their_own_and_settings_do_not():
-    arms = [("urllib3 in old", "urllib3", "old"), ("urllib3 in new", "urllib3", "new"),
-            ("small", "urllib3?pool=8", "old"), ("pycurl", "pycurl", "old")]  # fmt: skip
+    arms = [
+        ("urllib3 in old", "urllib3", "old"),
+        ("urllib3 in new", "urllib3", "new"),
+        ("small", "urllib3?pool=8", "old"),
+        ("pycurl", "pycurl", "old"),
+    ]
     where = {"upstream": "aiohttp", "route": "direct", "workload": "workload"}
-    plan = [Arm(name=name, strategy=strategy, environment=environment, **where) for name, strategy, environment in arms]
+    plan = [
+        Arm(name=name, strategy=strategy, environment=environment, **where)
+        for name, strategy, environment in arms
+    ]
     old, new, small, other = colours_of(a_run(arms=plan)).values()
     assert old == small
     assert len({old, new, other}) == 3

@@ -1,4 +1,6 @@
-"""Failed requests and trials in reports: lower bounds are shown as such; trials that ended early count nowhere."""
+"""Failed requests and trials in reports: lower bounds are shown as such; trials that
+ended early count nowhere.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from rich.console import Console
 
 from clientlab.judging.comparison import compare
 from clientlab.judging.judgement import with_judgement
-from clientlab.judging.thresholds import judge_changes, judge_run, parse_change, parse_threshold
+from clientlab.judging.thresholds import (
+    judge_changes,
+    judge_run,
+    parse_change,
+    parse_threshold,
+)
 from clientlab.reports import as_csv, as_html, as_junit, as_markdown
 from clientlab.reports.progress import ProgressLines
 from clientlab.reports.rows import figure_table, groups_of
@@ -25,19 +32,34 @@ from clients.reports.views import Page, columns, shown
 BOUNDS = ["mean", "p99", "p999", "max"]
 
 
-def a_timed_trial(strategy: str, number: int, answered: list[float], failed: list[float]):
-    """A trial of requests that took these seconds, with 5 ms of them as the requested delay."""
+def a_timed_trial(
+    strategy: str, number: int, answered: list[float], failed: list[float]
+):
+    """A trial of requests that took these seconds, with 5 ms of them as the requested
+    delay.
+    """
     good, bad = np.array(answered), np.array(failed)
     return a_trial(
-        strategy, number, requests=len(good) + len(bad), errors={"timeout": len(bad)} if failed else {},
-        latency_seconds=compute_quantiles(good, bad), overhead_seconds=compute_quantiles(good - 0.005, bad - 0.005),
-    )  # fmt: skip
+        strategy,
+        number,
+        requests=len(good) + len(bad),
+        errors={"timeout": len(bad)} if failed else {},
+        latency_seconds=compute_quantiles(good, bad),
+        overhead_seconds=compute_quantiles(good - 0.005, bad - 0.005),
+    )
 
 
 def rounds(strategy: str, failed: int, seconds: float = 0.3) -> list:
-    """Three rounds of 1,000 requests, of which `failed` fail after `seconds`; the others take about 9 ms."""
+    """Three rounds of 1,000 requests, of which `failed` fail after `seconds`; the
+    others take about 9 ms.
+    """
     return [
-        a_timed_trial(strategy, number, [0.009 + number / 1e5] * (1000 - failed), [seconds] * failed)
+        a_timed_trial(
+            strategy,
+            number,
+            [0.009 + number / 1e5] * (1000 - failed),
+            [seconds] * failed,
+        )
         for number in (1, 2, 3)
     ]
 
@@ -67,12 +89,22 @@ def test_a_row_of_csv_marks_its_lower_bounds():
         (SOUND, FAULTY, "worse", "failed"),  # at least 300 ms is more than 9 ms
         (FAULTY, SOUND, "better", "held"),
         (FAULTY, FAULTY, "undecided", "failed"),
-        (SOUND, rounds("it", 30, 0.001), "undecided", "failed"),  # at least 9 ms, and perhaps much more
+        (
+            SOUND,
+            rounds("it", 30, 0.001),
+            "undecided",
+            "failed",
+        ),  # at least 9 ms, and perhaps much more
     ],
 )
-def test_a_comparison_says_only_what_lower_bounds_allow(before, after, verdict, outcome):
+def test_a_comparison_says_only_what_lower_bounds_allow(
+    before, after, verdict, outcome
+):
     arm = {"arm": "it", "strategy": "it"}
-    base, other = (a_run(*(with_changes(trial, **arm) for trial in trials)) for trials in (before, after))
+    base, other = (
+        a_run(*(with_changes(trial, **arm) for trial in trials))
+        for trials in (before, after)
+    )
     found = compare(base, [other])
     change = found.others[0].changes["it"]["p99"]
     assert (change.verdict, change.ratio) == (verdict, None)
@@ -83,27 +115,51 @@ def test_a_comparison_says_only_what_lower_bounds_allow(before, after, verdict, 
 
 
 def test_a_claim_about_a_lower_bound_is_inconclusive():
-    """Even if the rounds without errors would support it: they may show the arm at its best."""
-    claim = Claim(name="it", text="It is so", kind="less", figure="p99", a="slow", b="mixed")
-    slow = [a_trial("slow", number, latency_seconds=quantiles(p99=0.001)) for number in (1, 2, 3, 4)]
-    mixed = [with_changes(trial, arm="mixed") for trial in (*SOUND, a_timed_trial("mixed", 4, [1.0] * 9, [2]))]
+    """Even if the rounds without errors would support it: they may show the arm at its
+    best.
+    """
+    claim = Claim(
+        name="it", text="It is so", kind="less", figure="p99", a="slow", b="mixed"
+    )
+    slow = [
+        a_trial("slow", number, latency_seconds=quantiles(p99=0.001))
+        for number in (1, 2, 3, 4)
+    ]
+    mixed = [
+        with_changes(trial, arm="mixed")
+        for trial in (*SOUND, a_timed_trial("mixed", 4, [1.0] * 9, [2]))
+    ]
     (found,) = with_judgement(a_run(*slow, *mixed[:3], claims=[claim])).claims
     assert found.verdict == "supported"
     (found,) = with_judgement(a_run(*slow, *mixed, claims=[claim])).claims
     assert found.verdict == "inconclusive"
-    assert found.measured.endswith("; without rounds in which requests failed: 1 of mixed")
-    assert found.settles == (
-        "trials of mixed in which fewer requests fail: their 99th percentile of latency is only a lower bound"
+    assert found.measured.endswith(
+        "; without rounds in which requests failed: 1 of mixed"
+    )
+    assert (
+        found.settles
+        == "trials of mixed in which fewer requests fail: their 99th percentile of"
+        " latency is only a lower bound"
     )
 
 
 REASON = "its process was ended by SIGKILL"
 WHOLE = tuple(a_trial("urllib3", number) for number in (1, 2, 3))
 PARTIAL = a_trial(
-    "urllib3", 4, 0.25, status="failed", reason=REASON, partial=True, requests=412, errors={"reset": 300},
-    requests_per_second=448.0, latency_seconds=quantiles(at_least=["mean", "p95", "p99", "max"]), measured=None,
-    error_examples={"reset": "Connection reset by peer"}, bound=None,
-)  # fmt: skip
+    "urllib3",
+    4,
+    0.25,
+    status="failed",
+    reason=REASON,
+    partial=True,
+    requests=412,
+    errors={"reset": 300},
+    requests_per_second=448.0,
+    latency_seconds=quantiles(at_least=["mean", "p95", "p99", "max"]),
+    measured=None,
+    error_examples={"reset": "Connection reset by peer"},
+    bound=None,
+)
 ENDED_EARLY = a_run(*WHOLE, PARTIAL)
 CELLS = ("412 of 1,000", "300 reset")
 
@@ -120,14 +176,21 @@ def test_every_report_shows_a_partial_trial_with_its_cause():
     assert (row["status"], row["partial"], row["requests"]) == ("failed", "True", "412")
     output = io.StringIO()
     ProgressLines(Console(file=output)).trial_ended(PARTIAL)
-    assert output.getvalue().endswith(f"FAILED, {REASON}; partial: 412 requests had finished\n")
+    assert output.getvalue().endswith(
+        f"FAILED, {REASON}; partial: 412 requests had finished\n"
+    )
 
 
 def test_a_partial_trial_counts_in_no_figure_and_no_judgement():
-    """Not even in the share of errors. A threshold fails, because the trial has failed."""
+    """Not even in the share of errors.
+
+    A threshold fails, because the trial has failed.
+    """
     for figure in FIGURES:
         assert figure.values(ENDED_EARLY.trials) == figure.values(WHOLE)
-    assert list(map(figure_table, groups_of(ENDED_EARLY))) == list(map(figure_table, groups_of(a_run(*WHOLE))))
+    assert list(map(figure_table, groups_of(ENDED_EARLY))) == list(
+        map(figure_table, groups_of(a_run(*WHOLE)))
+    )
     changes = compare(a_run(*WHOLE), [ENDED_EARLY]).others[0].changes["urllib3"]
     assert {change.word for change in changes.values()} <= {"equal", "undecided"}
     assert changes["errors"].after == 0

@@ -1,4 +1,6 @@
-"""The report on a terminal, whole and in its short form: what stands where, on wide and on narrow terminals."""
+"""The report on a terminal, whole and in its short form: what stands where, on wide and
+on narrow terminals.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from clients.reports.views import columns, shown
 
 
 def cells(text: str) -> dict[str, list[str]]:
-    """The rows of the tables of figures by strategy: their words, all pieces together, without the mark of cautions."""
+    """The rows of the tables of figures by strategy: their words, all pieces together,
+    without the mark of cautions.
+    """
     found: dict[str, list[str]] = {}
     for line in re.split("Errors by kind|Failed trials", text)[0].splitlines():
         name, *rest = [word for word in line.split() if word != "!"] or [""]
@@ -30,24 +34,41 @@ def cells(text: str) -> dict[str, list[str]]:
 
 
 RUN = a_run(
-    *(a_trial("urllib3", number, connections_opened=1, concurrency=32) for number in (1, 2, 3)),
+    *(
+        a_trial("urllib3", number, connections_opened=1, concurrency=32)
+        for number in (1, 2, 3)
+    ),
     *(
         a_trial(
-            "pycurl", number, wall, concurrency=32, errors={"reset": 2}, connections_opened=1234, cpu_seconds=0.25,
-            peak_pss_bytes=64 << 20, latency_seconds=quantiles(0.0123, 0.5), bound="upstream-bound",
+            "pycurl",
+            number,
+            wall,
+            concurrency=32,
+            errors={"reset": 2},
+            connections_opened=1234,
+            cpu_seconds=0.25,
+            peak_pss_bytes=64 << 20,
+            latency_seconds=quantiles(0.0123, 0.5),
+            bound="upstream-bound",
         )
         for number, wall in enumerate((2.0, 2.2, 1.8), start=1)
     ),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("width", [44, 150])
 def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
     text = shown(RUN, width)
     assert {name: " ".join(words) for name, words in cells(text).items()} == {
-        "urllib3": "32 1.00 s 1,000 1 2.00 ms 1 9.00 ms 1 0 1 500 µs 1 32.0 MiB client client 90 %",
-        "pycurl": "32 2.00 s 499 2.00 (1.50 to 2.68) 12.3 ms 6.15 (6.15 to 6.15) 500 ms 55.6 (55.6 to 55.6) 0.200 % "
-        "1,234 251 µs 0.501 (0.501 to 0.501) 64.0 MiB upstream client 90 %",
+        "urllib3": (
+            "32 1.00 s 1,000 1 2.00 ms 1 9.00 ms 1 0 1 500 µs 1 32.0 MiB client client"
+            " 90 %"
+        ),
+        "pycurl": (
+            "32 2.00 s 499 2.00 (1.50 to 2.68) 12.3 ms 6.15 (6.15 to 6.15) 500 ms 55.6"
+            " (55.6 to 55.6) 0.200 % 1,234 251 µs 0.501 (0.501 to 0.501) 64.0 MiB"
+            " upstream client 90 %"
+        ),
     }
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
@@ -55,9 +76,14 @@ def test_every_figure_is_shown_whole_however_narrow_the_terminal(width):
 
 @pytest.mark.parametrize(("width", "beside"), [(80, False), (150, True)])
 def test_a_short_table_has_the_figures_side_by_side_in_80_columns(width, beside):
-    """Although requests failed, and names are long. Only the bottleneck may follow in a second table."""
+    """Although requests failed, and names are long.
+
+    Only the bottleneck may follow in a second table.
+    """
     long = [
-        with_changes(trial, arm="a-very-long-name@threads", strategy="a-very-long-name@threads")
+        with_changes(
+            trial, arm="a-very-long-name@threads", strategy="a-very-long-name@threads"
+        )
         for trial in RUN.trials[:3]
     ]
     text = shown(a_run(*long, *RUN.trials[3:]), width, whole=False)
@@ -67,7 +93,11 @@ def test_a_short_table_has_the_figures_side_by_side_in_80_columns(width, beside)
     assert ("bottleneck" in head) == beside
     assert "bottleneck" in text
     assert max(map(len, text.splitlines())) <= width
-    kinds = next(line.split() for line in text.partition("Errors by kind")[2].splitlines() if "reset" in line)
+    kinds = next(
+        line.split()
+        for line in text.partition("Errors by kind")[2].splitlines()
+        if "reset" in line
+    )
     assert kinds[-4:] == ["reset", "6", "0.200", "%"]
 
 
@@ -75,28 +105,60 @@ def test_the_p99_of_the_successful_requests_stands_beside_a_bound():
     """Of a thousand different times, 990 are at most the 990th."""
     times = np.arange(1, 1001) / 1e4
     histogram = Histogram(encoded=make_histogram(times).encode().decode())
-    bounded = {"latency_seconds": quantiles(p99=0.5, at_least=["p99"]), "errors": {"timeout": 100}}
-    trials = [a_trial("pycurl", n, 2.0, requests=1100, histogram=histogram, **bounded) for n in (1, 2, 3)]
+    bounded = {
+        "latency_seconds": quantiles(p99=0.5, at_least=["p99"]),
+        "errors": {"timeout": 100},
+    }
+    trials = [
+        a_trial("pycurl", n, 2.0, requests=1100, histogram=histogram, **bounded)
+        for n in (1, 2, 3)
+    ]
     found = columns(a_run(*trials, *(a_trial("urllib3", n) for n in (1, 2, 3))))
-    assert (found["p99"], found["p99 without errors"]) == (["9.00 ms", "≥ 500 ms"], ["–", "99.0 ms"])
+    assert (found["p99"], found["p99 without errors"]) == (
+        ["9.00 ms", "≥ 500 ms"],
+        ["–", "99.0 ms"],
+    )
     assert "p99 without errors" not in columns(a_run(a_trial()))
 
 
 def test_medians_of_the_rounds_are_shown_and_errors_as_a_share():
-    trials = [a_trial("pycurl", number, wall) for number, wall in enumerate((1.0, 1.0, 50.0), start=1)]
-    trials[0] = with_changes(trials[0], errors={"reset": 1, "connect": 2}, requests=1003)
+    trials = [
+        a_trial("pycurl", number, wall)
+        for number, wall in enumerate((1.0, 1.0, 50.0), start=1)
+    ]
+    trials[0] = with_changes(
+        trials[0], errors={"reset": 1, "connect": 2}, requests=1003
+    )
     trials[1] = with_changes(trials[1], errors={"reset": 4}, requests=1004)
     found = columns(a_run(*trials))
-    assert (found["wall"], found["req/s"], found["errors"]) == (["1.00 s"], ["1,000"], ["0.233 %"])
+    assert (found["wall"], found["req/s"], found["errors"]) == (
+        ["1.00 s"],
+        ["1,000"],
+        ["0.233 %"],
+    )
 
 
 def test_a_baseline_has_a_column_of_ratios_to_it():
     arms, trials = [], []
-    for route, (name, wall) in itertools.product(("direct", "proxy"), (("urllib3", 1.0), ("pycurl", 4.0))):
+    for route, (name, wall) in itertools.product(
+        ("direct", "proxy"), (("urllib3", 1.0), ("pycurl", 4.0))
+    ):
         arm = f"{name} ({route})"
-        arms.append(Arm(name=arm, strategy=name, upstream="aiohttp", route=route, workload="workload"))
-        trials += [a_trial(name, number, wall, route=route, arm=arm) for number in (1, 2, 3)]
-    direct, proxied = map(figure_table, groups_of(a_run(*trials, arms=arms, baseline="pycurl (direct)")))
+        arms.append(
+            Arm(
+                name=arm,
+                strategy=name,
+                upstream="aiohttp",
+                route=route,
+                workload="workload",
+            )
+        )
+        trials += [
+            a_trial(name, number, wall, route=route, arm=arm) for number in (1, 2, 3)
+        ]
+    direct, proxied = map(
+        figure_table, groups_of(a_run(*trials, arms=arms, baseline="pycurl (direct)"))
+    )
     place = direct.headings.index("x pycurl")
     assert [row[place].split()[0] for row in direct.rows] == ["0.250", "1"]
     assert "x pycurl" not in proxied.headings
@@ -104,15 +166,28 @@ def test_a_baseline_has_a_column_of_ratios_to_it():
 
 def test_names_are_shown_as_they_are():
     word = "[bold]x[/]"
-    run = a_run(a_trial(f"s{word}", workload=word, upstream=word), question=f"Is {word} fast?")
-    run = run.model_copy(update={"cautions": [Caution(kind="x", text=f"see {word}", advice=f"try {word}")]})
+    run = a_run(
+        a_trial(f"s{word}", workload=word, upstream=word), question=f"Is {word} fast?"
+    )
+    run = run.model_copy(
+        update={
+            "cautions": [Caution(kind="x", text=f"see {word}", advice=f"try {word}")]
+        }
+    )
     text = shown(run)
-    for words in (f"Is {word} fast?", f"{word} · {word} upstream", f"! see {word} - try {word}", f"\ns{word} "):
+    for words in (
+        f"Is {word} fast?",
+        f"{word} · {word} upstream",
+        f"! see {word} - try {word}",
+        f"\ns{word} ",
+    ):
         assert words in text
 
 
 def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
-    unknown = dict.fromkeys(["requests_per_second", "latency_seconds", "measured", "bound"])
+    unknown = dict.fromkeys(
+        ["requests_per_second", "latency_seconds", "measured", "bound"]
+    )
     run = a_run(a_trial(**unknown))
     found = columns(run)
     heads = ("req/s", "p50", "p99", "CPU/req", "bottleneck")
@@ -124,22 +199,43 @@ def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
 
 
 def test_only_cautions_that_could_reorder_the_arms_mark_them():
-    """An arm whose rounds differ widely or were disturbed is not marked: the intervals of its ratios hold that."""
+    """An arm whose rounds differ widely or were disturbed is not marked: the intervals
+    of its ratios hold that.
+    """
     noisy = Disturbance(seconds=2.0, others_cpu_seconds=0.9)
-    quiet = [a_trial("urllib3", number, wall, disturbance=noisy) for number, wall in enumerate((1.0, 1.4, 1.9), 1)]
-    full = [a_trial("pycurl", number, bound="machine", busy={"machine": 0.95}) for number in (1, 2, 3)]
+    quiet = [
+        a_trial("urllib3", number, wall, disturbance=noisy)
+        for number, wall in enumerate((1.0, 1.4, 1.9), 1)
+    ]
+    full = [
+        a_trial("pycurl", number, bound="machine", busy={"machine": 0.95})
+        for number in (1, 2, 3)
+    ]
     run = a_run(*quiet, *full)
     run = run.model_copy(update={"cautions": cautions.cautions_of(run)})
     assert {caution.kind for caution in run.cautions} == {"noisy-trials", "machine"}
-    assert {row.name: row.doubtful for group in groups_of(run) for row in group.rows} == {
-        "urllib3": False, "pycurl": True,
-    }  # fmt: skip
+    assert {
+        row.name: row.doubtful for group in groups_of(run) for row in group.rows
+    } == {
+        "urllib3": False,
+        "pycurl": True,
+    }
 
 
 def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
-    few = Caution(kind="few-requests", text="p99 rests on 3 requests", advice="send more")
-    machine = Caution(kind="machine", text="no core was idle", advice="use more cores", arms=["urllib3"])
-    minor, both = (a_run(a_trial()).model_copy(update={"cautions": found}) for found in ([few], [few, machine]))
+    few = Caution(
+        kind="few-requests", text="p99 rests on 3 requests", advice="send more"
+    )
+    machine = Caution(
+        kind="machine",
+        text="no core was idle",
+        advice="use more cores",
+        arms=["urllib3"],
+    )
+    minor, both = (
+        a_run(a_trial()).model_copy(update={"cautions": found})
+        for found in ([few], [few, machine])
+    )
     assert "Cautions: all cores were full.\n" in shown(both, whole=False)
     assert all(caution.text in shown(both) for caution in (few, machine))
     for text in (shown(minor, whole=False), as_markdown.render(minor, whole=False)):
@@ -149,6 +245,10 @@ def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
 def test_the_short_form_of_a_run_with_claims_begins_with_their_verdicts():
     run = a_bundled_run("keepalive")
     text = as_markdown.render(run, whole=False)
-    assert text.index("Of 4 claims: ") < text.index("Of 3 controls: ") < text.index("| arm |")
+    assert (
+        text.index("Of 4 claims: ")
+        < text.index("Of 3 controls: ")
+        < text.index("| arm |")
+    )
     assert all(claim.text in text for claim in run.claims)
     assert len(text.split()) < len(as_markdown.render(run).split()) / 2

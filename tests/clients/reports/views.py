@@ -1,4 +1,6 @@
-"""Reports as their tests read them: a table, the terminal's text, and an HTML page as its elements and words."""
+"""Reports as their tests read them: a table, the terminal's text, and an HTML page as
+its elements and words.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def columns(run) -> dict[str, list[str]]:
     """Return heading → cells of the only table of a run."""
     (group,) = groups_of(run)
     table = figure_table(group)
-    return {heading: [row[place] for row in table.rows] for place, heading in enumerate(table.headings)}
+    return {
+        heading: [row[place] for row in table.rows]
+        for place, heading in enumerate(table.headings)
+    }
 
 
 def answers(run) -> list[str]:
@@ -35,7 +40,9 @@ VOID = {"meta", "br", "input", "link", "img", "hr"}
 
 
 class Page(HTMLParser):
-    """Elements with their attributes and words, in the order of the page; tags must be closed in their order."""
+    """Elements with their attributes and words, in the order of the page; tags must be
+    closed in their order.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -69,10 +76,18 @@ class Page(HTMLParser):
 
     def text(self, *tags: str) -> list[str]:
         """Return the words in each element of these names, spaces made one."""
-        found = [number for number, (name, _) in enumerate(self.elements) if name in tags]
-        return [" ".join("".join(self.words.get(number, [])).split()) for number in found]
+        found = [
+            number for number, (name, _) in enumerate(self.elements) if name in tags
+        ]
+        return [
+            " ".join("".join(self.words.get(number, [])).split()) for number in found
+        ]
 
     def section(self, name: str) -> str:
         """Return the words of a section."""
-        place = next(n for n, (tag, attrs) in enumerate(self.elements) if tag == "section" and attrs["id"] == name)
+        place = next(
+            n
+            for n, (tag, attrs) in enumerate(self.elements)
+            if tag == "section" and attrs["id"] == name
+        )
         return " ".join("".join(self.words[place]).split())

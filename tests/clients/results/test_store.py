@@ -1,4 +1,6 @@
-"""The results folder: files that stay whole, runs by name, files that are refused, and samples that are kept."""
+"""The results folder: files that stay whole, runs by name, files that are refused, and
+samples that are kept.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload
 from clients.documents import a_measured_trial, a_run, a_trial
 
-NAMES = ("20240101-000000-demo-aaaa", "20240101-000001-demo-bbbb", "20240102-000000-run-cccc")
+NAMES = (
+    "20240101-000000-demo-aaaa",
+    "20240101-000001-demo-bbbb",
+    "20240102-000000-run-cccc",
+)
 
 
 @pytest.fixture
@@ -33,12 +39,22 @@ def store(tmp_path):
 
 
 def running(name: str) -> Run:
-    return a_run(a_trial("urllib3"), name=name).model_copy(update={"trials": [], "status": "running"})
+    return a_run(a_trial("urllib3"), name=name).model_copy(
+        update={"trials": [], "status": "running"}
+    )
 
 
 def test_a_trial_that_was_appended_is_in_the_run_when_it_is_read(store):
-    """The run file does not change until the next save, which takes over the trials and removes the journal."""
-    name, trials = NAMES[2], [a_measured_trial("urllib3", order + 1, 0.1 + 0.2, order=order) for order in range(3)]
+    """The run file does not change until the next save, which takes over the trials and
+    removes the journal.
+    """
+    name, trials = (
+        NAMES[2],
+        [
+            a_measured_trial("urllib3", order + 1, 0.1 + 0.2, order=order)
+            for order in range(3)
+        ],
+    )
     store.save(running(name))
     begun = store.find(name).read_bytes()
     for count, trial in enumerate(trials):
@@ -61,7 +77,9 @@ def journal(store):
 
 
 def test_a_journal_adds_no_trial_twice_and_no_line_that_was_cut_short(store, journal):
-    """A process may be killed while it appends, or between its last save and the removal of the journal."""
+    """A process may be killed while it appends, or between its last save and the
+    removal of the journal.
+    """
     whole = journal.read_bytes()
     for length in (1, len(whole) // 2, len(whole) - 1):
         journal.write_bytes(whole + whole[:length])
@@ -76,13 +94,20 @@ def test_a_journal_adds_no_trial_twice_and_no_line_that_was_cut_short(store, jou
     [
         (b"{}\n", "line 2: planned: Field required"),
         (b"nonsense\n", "line 2: Invalid JSON: "),
-        (f"{a_trial('ghost', order=1).model_dump_json()}\n".encode(), "line 2: names arm 'ghost'"),
+        (
+            f"{a_trial('ghost', order=1).model_dump_json()}\n".encode(),
+            "line 2: names arm 'ghost'",
+        ),
     ],
 )
-def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(line, message, store, journal):
+def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(
+    line, message, store, journal
+):
     with journal.open("ab") as file:
         file.write(line)
-    with pytest.raises(LabError, match=f"{message}[^\n]*; the file was changed or damaged$"):
+    with pytest.raises(
+        LabError, match=f"{message}[^\n]*; the file was changed or damaged$"
+    ):
         store.read(NAMES[2])
 
 
@@ -99,12 +124,18 @@ def test_a_full_disk_leaves_the_last_save_whole(store):
     assert [path.name for path in file.parent.iterdir()] == [RUN_FILE]
 
 
-def test_a_reader_that_looks_whether_a_run_is_held_does_not_keep_it_from_being_measured(store):
+def test_a_reader_that_looks_whether_a_run_is_held_does_not_keep_it_from_being_measured(
+    store,
+):
     """A scrape of the exporter looks for a moment, perhaps while the run begins."""
     with (store.folder / NAMES[0] / HOLD_FILE).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         threading.Timer(0.02, fcntl.flock, (file, fcntl.LOCK_UN)).start()
-        with store.hold(NAMES[0]), pytest.raises(LabError, match="by another process"), store.hold(NAMES[0]):
+        with (
+            store.hold(NAMES[0]),
+            pytest.raises(LabError, match="by another process"),
+            store.hold(NAMES[0]),
+        ):
             pass
 
 
@@ -121,7 +152,11 @@ def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(store):
     assert store.find("20240101-000001") == store.folder / NAMES[1] / RUN_FILE
     for name, year in (("my-run", 2025), ("zebra", 2023)):
         store.claim(name)
-        store.save(a_run(name=name).model_copy(update={"created": f"{year}-01-01T00:00:00+00:00"}))
+        store.save(
+            a_run(name=name).model_copy(
+                update={"created": f"{year}-01-01T00:00:00+00:00"}
+            )
+        )
     assert store.names() == ["zebra", *NAMES, "my-run"]
     assert store.find("last").parent.name == "my-run"
     store.remove("my-run")
@@ -130,9 +165,14 @@ def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(store):
 
 @pytest.mark.parametrize(
     ("asked", "says"),
-    [("20240101", f"fits {NAMES[0]}, {NAMES[1]};"), ("nothing", f"is not in .*; there are {', '.join(NAMES)}")],
+    [
+        ("20240101", f"fits {NAMES[0]}, {NAMES[1]};"),
+        ("nothing", f"is not in .*; there are {', '.join(NAMES)}"),
+    ],
 )
-def test_a_name_that_fits_none_or_several_is_refused_with_what_there_is(asked, says, store):
+def test_a_name_that_fits_none_or_several_is_refused_with_what_there_is(
+    asked, says, store
+):
     with pytest.raises(LabError, match=says):
         store.find(asked)
 
@@ -178,20 +218,36 @@ def test_each_column_has_every_request_in_the_order_of_its_start(tmp_path):
     records = np.zeros(3, RECORD)
     records["start"], records["seconds"] = [100.5, 101.0, 103.0], [0.25, 0.5, 1.0]
     records["elapsed"] = [0.125, 0.25, 0.5]
-    records["bytes"], records["status"], records["error"] = [150, 0, 0], [200, 0, 0], [0, 6, 64]
-    samples = Samples(records, np.array([7, 5, 9]), {}, {}, {6: "reset", 64: "other:Odd"})
+    records["bytes"], records["status"], records["error"] = (
+        [150, 0, 0],
+        [200, 0, 0],
+        [0, 6, 64],
+    )
+    samples = Samples(
+        records, np.array([7, 5, 9]), {}, {}, {6: "reset", 64: "other:Odd"}
+    )
     workload = Workload(requests=3, delay=Delay.parse("100ms"), elapsed=True)
     kept = write(tmp_path, a_trial("urllib3", 2, order=3), workload, samples, 100.0)
     expected = {
-        "trial": [3, 3, 3], "arm": ["urllib3"] * 3, "round": [2, 2, 2], "number": [7, 5, 9],
-        "start_seconds": [0.5, 1.0, 3.0], "seconds": [0.25, 0.5, 1.0], "status": [200, 0, 0],
-        "error": ["", "reset", "other:Odd"], "bytes": [150, 0, 0], "delay_seconds": [0.1] * 3,
-        "overhead_seconds": [0.15, 0.4, 0.9], "elapsed_seconds": [0.125, 0.25, 0.5],
+        "trial": [3, 3, 3],
+        "arm": ["urllib3"] * 3,
+        "round": [2, 2, 2],
+        "number": [7, 5, 9],
+        "start_seconds": [0.5, 1.0, 3.0],
+        "seconds": [0.25, 0.5, 1.0],
+        "status": [200, 0, 0],
+        "error": ["", "reset", "other:Odd"],
+        "bytes": [150, 0, 0],
+        "delay_seconds": [0.1] * 3,
+        "overhead_seconds": [0.15, 0.4, 0.9],
+        "elapsed_seconds": [0.125, 0.25, 0.5],
         "first_byte_seconds": [np.nan] * 3,
-    }  # fmt: skip
+    }
     with np.load(kept) as columns:
         told = {name: columns[name].tolist() for name in columns.files}
     assert told.keys() == expected.keys()
     for name, values in expected.items():
-        assert told[name] == (pytest.approx(values, nan_ok=True) if name.endswith("seconds") else values), name
+        assert told[name] == (
+            pytest.approx(values, nan_ok=True) if name.endswith("seconds") else values
+        ), name
     assert [path.name for path in kept.parent.iterdir()] == ["trial-0003.npz"]

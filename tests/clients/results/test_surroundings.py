@@ -15,7 +15,11 @@ from clientlab.results.surroundings import surroundings
 @pytest.mark.real
 def test_surroundings_are_those_of_this_machine():
     here = surroundings(["requests"], {"flask": "gunicorn"})
-    assert (here.host, here.kernel, here.architecture) == (platform.node(), platform.release(), platform.machine())
+    assert (here.host, here.kernel, here.architecture) == (
+        platform.node(),
+        platform.release(),
+        platform.machine(),
+    )
     assert 0 < here.cpu_usable <= here.cpu_count == psutil.cpu_count()
     assert here.memory_bytes == pytest.approx(psutil.virtual_memory().total, rel=1e-3)
     assert {"requests", "flask"} <= here.libraries.keys()
@@ -23,7 +27,11 @@ def test_surroundings_are_those_of_this_machine():
 
 
 def test_a_governor_smt_and_a_hypervisor_are_read_where_the_system_shows_them(tmp_path):
-    assert (machine.cpu_governor(tmp_path), machine.smt(tmp_path), machine.virtualization(tmp_path)) == (None,) * 3
+    assert (
+        machine.cpu_governor(tmp_path),
+        machine.smt(tmp_path),
+        machine.virtualization(tmp_path),
+    ) == (None,) * 3
     files = {
         "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
         "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n",
@@ -44,8 +52,19 @@ def test_a_governor_smt_and_a_hypervisor_are_read_where_the_system_shows_them(tm
 @pytest.mark.real
 def test_the_labs_commit_is_that_of_its_clone(tmp_path):
     def git(*arguments):
-        who = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", "-C", str(tmp_path), *who, *arguments], check=True, capture_output=True)
+        who = [
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@example.org",
+            "-c",
+            "commit.gpgsign=false",
+        ]
+        subprocess.run(
+            ["git", "-C", str(tmp_path), *who, *arguments],
+            check=True,
+            capture_output=True,
+        )
 
     assert machine.lab_commit(tmp_path) is machine.changed_code(tmp_path) is None
     git("init")

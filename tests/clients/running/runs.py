@@ -14,19 +14,37 @@ NAME = "20240506-070809-mine-abcd"
 
 
 def planned(*strategies: str, rounds: int = 1, more=None, **workload) -> Run:
-    """A run with 12 requests per trial unless given. `more`: other keys of its experiment."""
-    workload = {"requests": None if "duration" in workload else 12, "warmup": 2, "timeout": 5.0} | workload
+    """A run with 12 requests per trial unless given.
+
+    `more`: other keys of its experiment.
+    """
+    workload = {
+        "requests": None if "duration" in workload else 12,
+        "warmup": 2,
+        "timeout": 5.0,
+    } | workload
     experiment = Experiment(
-        name="mine", question="?", strategies=list(strategies), rounds=rounds,
-        workloads={"w": WorkloadTable(first=Workload(**workload))}, **{"seed": 1} | (more or {}),
-    )  # fmt: skip
-    return create_run(NAME, make_plan(experiment), Target(testbed="local"), SURROUNDINGS)
+        name="mine",
+        question="?",
+        strategies=list(strategies),
+        rounds=rounds,
+        workloads={"w": WorkloadTable(first=Workload(**workload))},
+        **{"seed": 1} | (more or {}),
+    )
+    return create_run(
+        NAME, make_plan(experiment), Target(testbed="local"), SURROUNDINGS
+    )
 
 
 class Recorder:
-    """An observer that keeps all events. Its functions are called with each trial, and with its progress."""
+    """An observer that keeps all events.
 
-    def __init__(self, at_start=lambda _: None, at_end=lambda _: None, progressed=lambda _: None) -> None:
+    Its functions are called with each trial, and with its progress.
+    """
+
+    def __init__(
+        self, at_start=lambda _: None, at_end=lambda _: None, progressed=lambda _: None
+    ) -> None:
         self.events = []
         self.at_start, self.at_end, self.progressed = at_start, at_end, progressed
 

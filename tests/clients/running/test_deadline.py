@@ -8,7 +8,11 @@ from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.running.schedule import estimate_seconds
-from clientlab.running.trial_runner import FAILURES_IN_A_ROW, TrialWatch, compute_deadline
+from clientlab.running.trial_runner import (
+    FAILURES_IN_A_ROW,
+    TrialWatch,
+    compute_deadline,
+)
 from clientlab.trial.process_handle import TrialFailed
 from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import Workload
@@ -20,7 +24,12 @@ from clients.documents import a_planned_trial
     [
         (Workload(requests=300), 30, None, 300 + 60 + 310 * 3 / 30),
         (Workload(requests=300), 30, Link(0.1), 300 + 60 + 310 * (3 / 30 + 4 * 0.1)),
-        (Workload(requests=1000, delay=Delay.parse("140ms")), 100, None, 300 + 60 + 1010 * (0.14 + 0.03)),
+        (
+            Workload(requests=1000, delay=Delay.parse("140ms")),
+            100,
+            None,
+            300 + 60 + 1010 * (0.14 + 0.03),
+        ),
         (Workload(duration=600.0), 10, None, 300 + 60 + 600 + 30 * 0.3),
         (Workload(requests=300, deadline=7.5), 1, None, 7.5),
     ],
@@ -35,8 +44,12 @@ def test_no_bundled_experiment_is_near_its_deadlines():
         for arm in plan.arms:
             alone = plan.model_copy(update={"arms": [arm], "rounds": 1, "budget": None})
             workload = plan.workloads[arm.workload]
-            in_flight = strategies.find(arm.strategy).in_flight(workload.concurrency, workload.requests)
-            assert 5 * estimate_seconds(alone) < compute_deadline(workload, in_flight), (path.stem, arm.name)
+            in_flight = strategies.find(arm.strategy).in_flight(
+                workload.concurrency, workload.requests
+            )
+            assert 5 * estimate_seconds(alone) < compute_deadline(
+                workload, in_flight
+            ), (path.stem, arm.name)
 
 
 class FakeServers:
@@ -60,7 +73,10 @@ def watch_servers(**servers) -> tuple[FakeServers, TrialWatch]:
 
 
 def test_a_failed_health_check_ends_a_trial_whose_requests_keep_failing():
-    """The check is made after five failures in a row. The trial goes on if a request succeeds before the next look."""
+    """The check is made after five failures in a row.
+
+    The trial goes on if a request succeeds before the next look.
+    """
     servers, watch = watch_servers()
     watch.check_failures(FAILURES_IN_A_ROW - 1)
     assert servers.asked == 0
@@ -78,7 +94,14 @@ def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatc
     monkeypatch.setattr("time.monotonic", lambda: seconds[0])
     planned = a_planned_trial().model_copy(update={"upstream": "mine"})
     watch = TrialWatch(servers, planned, Workload(), lambda _: None)
-    for now, broken in ((3, True), (6, True), (12, True), (15, False), (18, True), (30, True)):
+    for now, broken in (
+        (3, True),
+        (6, True),
+        (12, True),
+        (15, False),
+        (18, True),
+        (30, True),
+    ):
         seconds[0], servers.broken = now, broken
         watch.check_failures(100)
     seconds[0] = 34

@@ -1,4 +1,7 @@
-"""When an environment is built, and who may change it. Real ones are in `cli/test_environments.py`."""
+"""When an environment is built, and who may change it.
+
+Real ones are in `cli/test_environments.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ def ran(monkeypatch, tmp_path):
     found = []
 
     def run(command, *words):
-        found.append((command, *(word for word in words if word in {"--upgrade", "--reinstall"})))
+        found.append(
+            (command, *(word for word in words if word in {"--upgrade", "--reinstall"}))
+        )
         if command == "venv":
             folder = tmp_path / words[-1]
             folder.mkdir()
@@ -30,7 +35,10 @@ def build(*requirements: str, stack: contextlib.ExitStack):
     return environments._build(EnvironmentSpec(requirements=[*requirements]), stack)
 
 
-@pytest.mark.parametrize("requirement", ["httpx==0.28.1", "httpx[http2] == 0.28.1", "httpx==0.28.1;python_version>'3'"])
+@pytest.mark.parametrize(
+    "requirement",
+    ["httpx==0.28.1", "httpx[http2] == 0.28.1", "httpx==0.28.1;python_version>'3'"],
+)
 def test_pinned_requirements_are_installed_once_and_shared(requirement, ran):
     with contextlib.ExitStack() as one, contextlib.ExitStack() as other:
         assert build(requirement, stack=one) == build(requirement, stack=other)

@@ -1,4 +1,6 @@
-"""Carrying out a run with trials that are not really measured: saving, repeating, resuming and interrupting."""
+"""Carrying out a run with trials that are not really measured: saving, repeating,
+resuming and interrupting.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,18 @@ def test_the_run_is_saved_after_every_trial(store):
         saved.append((read.status, len(read.trials)))
 
     recorder = Recorder(at_start=look, at_end=look)
-    run = execute(planned("http.client", "urllib3", rounds=2), measured, store, recorder)
+    run = execute(
+        planned("http.client", "urllib3", rounds=2), measured, store, recorder
+    )
     assert saved == [("running", count) for count in (0, 1, 1, 2, 2, 3, 3, 4)]
     assert store.read(NAME) == run
     assert (run.status, run.rounds_ended) == ("done", "planned")
-    assert [(trial.planned.round, trial.planned.order) for trial in run.trials] == [(1, 0), (1, 1), (2, 2), (2, 3)]
+    assert [(trial.planned.round, trial.planned.order) for trial in run.trials] == [
+        (1, 0),
+        (1, 1),
+        (2, 2),
+        (2, 3),
+    ]
     assert recorder.events[0] == ("run", NAME, NAME)
     assert [event[0] for event in recorder.events[1:]] == ["start", "end"] * 4
 
@@ -41,7 +50,9 @@ def test_the_run_is_saved_after_every_trial(store):
 def test_records_that_do_not_fit_on_the_disk_are_refused(tmp_path, monkeypatch):
     plan = planned("http.client", requests=10**9).experiment
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1 << 34))
-    with pytest.raises(FieldError, match=r"take 30,518 MiB, and .* 16,384 MiB free; write fewer"):
+    with pytest.raises(
+        FieldError, match=r"take 30,518 MiB, and .* 16,384 MiB free; write fewer"
+    ):
         check_disk(plan, tmp_path)
     check_disk(planned("http.client", requests=10**8).experiment, tmp_path)
 
@@ -54,8 +65,17 @@ def test_a_lost_trial_is_measured_once_more_at_the_end(store):
             raise TrialLost("box was not heard of")
         return measured(planned)
 
-    run = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
-    assert [trial.status for trial in run.trials] == ["lost", "done", "lost", "done", "done", "lost"]
+    run = execute(
+        planned("http.client", "urllib3", rounds=2), measure, store, Recorder()
+    )
+    assert [trial.status for trial in run.trials] == [
+        "lost",
+        "done",
+        "lost",
+        "done",
+        "done",
+        "lost",
+    ]
     assert run.trials[0].reason == "box was not heard of"
     places = [(trial.planned.arm, trial.planned.round) for trial in run.trials]
     assert places[4:] == [places[0], places[2]]
@@ -68,38 +88,85 @@ def test_a_resumed_run_measures_again_what_failed_or_was_lost(store):
 
     def measure(planned: PlannedTrial, *_: object) -> Trial:
         outcome = wrong.get(planned.order)
-        return Trial(planned=planned, status=outcome, started=utc_now()) if outcome else measured(planned)
+        return (
+            Trial(planned=planned, status=outcome, started=utc_now())
+            if outcome
+            else measured(planned)
+        )
 
     def lose(planned: PlannedTrial, *_: object) -> Trial:
         raise TrialLost(f"box {planned.order} is gone")
 
-    first = execute(planned("http.client", "urllib3", rounds=2), measure, store, Recorder())
-    assert [trial.status for trial in first.trials] == ["done", "failed", "done", "lost", "lost"]
+    first = execute(
+        planned("http.client", "urllib3", rounds=2), measure, store, Recorder()
+    )
+    assert [trial.status for trial in first.trials] == [
+        "done",
+        "failed",
+        "done",
+        "lost",
+        "lost",
+    ]
     second = execute(resume_run(first, SURROUNDINGS), lose, store, Recorder())
-    assert [trial.status for trial in second.trials[5:]] == ["lost"] * 4  # each is repeated once
+    assert [trial.status for trial in second.trials[5:]] == [
+        "lost"
+    ] * 4  # each is repeated once
     third = execute(resume_run(second, SURROUNDINGS), measure, store, Recorder())
-    assert (third.status, [trial.status for trial in third.trials[9:]]) == ("done", ["done", "done"])
-    assert sorted((t.planned.round, t.planned.arm) for t in third.trials if t.status == "done") == [
-        (1, "http.client"), (1, "urllib3"), (2, "http.client"), (2, "urllib3"),
-    ]  # fmt: skip
+    assert (third.status, [trial.status for trial in third.trials[9:]]) == (
+        "done",
+        ["done", "done"],
+    )
+    assert sorted(
+        (t.planned.round, t.planned.arm) for t in third.trials if t.status == "done"
+    ) == [
+        (1, "http.client"),
+        (1, "urllib3"),
+        (2, "http.client"),
+        (2, "urllib3"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("when", "error", "message", "statuses"),
     [
-        ("at_start", KeyboardInterrupt(), "interrupted in trial 2 of 3", ["done", "lost"]),
-        ("at_start", OSError("no descriptors"), "no descriptors in trial 2 of 3", ["done", "lost"]),
-        ("at_end", KeyboardInterrupt(), "interrupted between two trials", ["done", "done"]),
+        (
+            "at_start",
+            KeyboardInterrupt(),
+            "interrupted in trial 2 of 3",
+            ["done", "lost"],
+        ),
+        (
+            "at_start",
+            OSError("no descriptors"),
+            "no descriptors in trial 2 of 3",
+            ["done", "lost"],
+        ),
+        (
+            "at_end",
+            KeyboardInterrupt(),
+            "interrupted between two trials",
+            ["done", "done"],
+        ),
     ],
 )
-def test_a_run_that_cannot_go_on_keeps_its_trials_and_can_be_resumed(store, when, error, message, statuses):
+def test_a_run_that_cannot_go_on_keeps_its_trials_and_can_be_resumed(
+    store, when, error, message, statuses
+):
     def fail(trial) -> None:
         if getattr(trial, "planned", trial).order == 1:
             raise error
 
     with pytest.raises(IncompleteRun, match=message):
-        execute(planned("http.client", rounds=3), measured, store, Recorder(**{when: fail}))
+        execute(
+            planned("http.client", rounds=3), measured, store, Recorder(**{when: fail})
+        )
     stopped = store.read(NAME)
-    assert (stopped.status, [trial.status for trial in stopped.trials]) == ("incomplete", statuses)
+    assert (stopped.status, [trial.status for trial in stopped.trials]) == (
+        "incomplete",
+        statuses,
+    )
     run = execute(resume_run(stopped, SURROUNDINGS), measured, store, Recorder())
-    assert (run.status, sum(trial.status == "done" for trial in run.trials)) == ("done", 3)
+    assert (run.status, sum(trial.status == "done" for trial in run.trials)) == (
+        "done",
+        3,
+    )

@@ -1,4 +1,6 @@
-"""`--find-max`: the rates that a search tries, its result, how arms compare by it, and interrupted searches."""
+"""`--find-max`: the rates that a search tries, its result, how arms compare by it, and
+interrupted searches.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def searched(held, highest: float = 1e6) -> list[tuple[float, bool]]:
 
 @pytest.mark.parametrize("truth", [4.1, 99.9, 160.0, 123_456.0])
 def test_a_search_ends_within_its_resolution_around_the_truth(truth):
-    """It takes few trials, and tries no rate beyond twice the truth except the first."""
+    """It takes few trials, and tries no rate beyond twice the truth except
+    the first.
+    """
     outcomes = searched(lambda rate: rate <= truth)
     held, failed = bracket_of(outcomes)
     assert held <= truth < failed <= 1.025 * held
@@ -44,17 +48,31 @@ def test_a_search_ends_within_its_resolution_around_the_truth(truth):
 
 
 def test_one_disturbed_trial_does_not_move_the_result():
-    """A rate is decided when two of its trials agree. On the way up, one trial is enough."""
+    """A rate is decided when two of its trials agree.
+
+    On the way up, one trial is enough.
+    """
     for disturbed in range(12):
         count = iter(range(100))
-        outcomes = searched(lambda rate, count=count, disturbed=disturbed: next(count) != disturbed and rate <= 160)
+        outcomes = searched(
+            lambda rate, count=count, disturbed=disturbed: (
+                next(count) != disturbed and rate <= 160
+            )
+        )
         held, failed = bracket_of(outcomes)
         assert held <= 160 < failed <= 1.025 * held
-    assert searched(lambda rate: rate <= 160)[:4] == [(100, True), (200, False), (200, False), (100, True)]
+    assert searched(lambda rate: rate <= 160)[:4] == [
+        (100, True),
+        (200, False),
+        (200, False),
+        (100, True),
+    ]
 
 
 def test_a_search_ends_at_its_limits():
-    """An end of the bracket is missing if even the lowest rate does not hold, or the highest does."""
+    """An end of the bracket is missing if even the lowest rate does not hold, or the
+    highest does.
+    """
     nothing = searched(lambda _: False)
     assert [rate for rate, _ in nothing[::2]] == [100, 50, 25, 12.5, 6.25, 4]
     assert bracket_of(nothing) == (None, 4)
@@ -73,9 +91,16 @@ def test_a_search_ends_at_its_limits():
         ({"served": 195.0}, "the backlog grew by 11 requests in half the trial"),
     ],
 )
-def test_a_trial_holds_its_rate_while_its_conditions_hold_and_no_backlog_grows(changes, why):
-    """A backlog counts even if p99 is still low: 5 missed requests per second are 12 in half of 5 s."""
-    assert why_not_held(a_searched_trial("urllib3", 1, 200.0, **changes), CONDITIONS) == why
+def test_a_trial_holds_its_rate_while_its_conditions_hold_and_no_backlog_grows(
+    changes, why
+):
+    """A backlog counts even if p99 is still low: 5 missed requests per second are 12 in
+    half of 5 s.
+    """
+    assert (
+        why_not_held(a_searched_trial("urllib3", 1, 200.0, **changes), CONDITIONS)
+        == why
+    )
 
 
 def searching(rounds: int = 2):
@@ -85,39 +110,67 @@ def searching(rounds: int = 2):
 
 def measured(trial, workload, *_: object) -> Trial:
     """A trial that holds its rate up to its strategy's highest."""
-    assert (workload.rate, workload.duration, workload.max_late) == (trial.search_rate, 5.0, 5.0)
-    done = a_searched_trial(trial.strategy, trial.round, trial.search_rate, served=TRUTH[trial.strategy])
+    assert (workload.rate, workload.duration, workload.max_late) == (
+        trial.search_rate,
+        5.0,
+        5.0,
+    )
+    done = a_searched_trial(
+        trial.strategy, trial.round, trial.search_rate, served=TRUTH[trial.strategy]
+    )
     return done.model_copy(update={"planned": trial})
 
 
 def test_arms_compare_by_their_highest_rates_in_every_report(store):
-    """The interval covers the rates that held and did not hold. The run file has every trial."""
+    """The interval covers the rates that held and did not hold.
+
+    The run file has every trial.
+    """
     run = execute(searching(rounds=3), measured, store, Recorder())
     assert (store.read(NAME), run.status, len(run.trials)) == (run, "done", 6)
-    assert sorted(trial.planned.order for trial in run.every_trial) == list(range(run.measured))
+    assert sorted(trial.planned.order for trial in run.every_trial) == list(
+        range(run.measured)
+    )
     for trial in run.trials:
         assert 0.965 < trial.highest_rate.middle / TRUTH[trial.planned.arm] < 1.05
     rate = typical_rate(run.trials_of("urllib3"))
     rates = [trial.highest_rate for trial in run.trials_of("urllib3")]
-    assert rate.low <= min(one.held for one in rates) < 640 < max(one.not_held for one in rates) <= rate.high
+    assert (
+        rate.low
+        <= min(one.held for one in rates)
+        < 640
+        < max(one.not_held for one in rates)
+        <= rate.high
+    )
     (group,) = groups_of(run)
     best, other = group.rows
-    assert (best.name, best.first, other.ratio.value) == ("urllib3", True, pytest.approx(640 / 70, rel=0.05))
+    assert (best.name, best.first, other.ratio.value) == (
+        "urllib3",
+        True,
+        pytest.approx(640 / 70, rel=0.05),
+    )
     ((answer,),) = group_answers([group])
     assert answer.startswith(f"urllib3 held {rate.value:.0f} (")
     for report in (as_markdown, as_html):
         assert f"{rate.value:.0f} (" in report.render(run)
     rows = list(csv.DictReader(io.StringIO(as_csv.render(run))))
     assert len(rows) == run.measured
-    assert {row["arm"] for row in rows if row["highest_requests_per_second"]} == set(TRUTH)
+    assert {row["arm"] for row in rows if row["highest_requests_per_second"]} == set(
+        TRUTH
+    )
     again = run.model_copy(update={"run": "again"})
     assert list(compare(run, [again]).others[0].changes["urllib3"]) == ["highest_rate"]
 
 
 def test_a_chart_of_a_search_has_the_p99_of_each_trial_at_its_rate(store):
-    """Lower bounds are left out. No chart shows the time that a number of requests takes."""
+    """Lower bounds are left out.
+
+    No chart shows the time that a number of requests takes.
+    """
     run = execute(searching(rounds=3), measured, store, Recorder())
-    bound = with_changes(run.probes[0], latency_seconds=quantiles(p99=9.0, at_least=["p99"]))
+    bound = with_changes(
+        run.probes[0], latency_seconds=quantiles(p99=9.0, at_least=["p99"])
+    )
     run = run.model_copy(update={"probes": [bound, *run.probes[1:]]})
     (sweep,) = sweeps_of(run)
     drawn = [
@@ -126,7 +179,10 @@ def test_a_chart_of_a_search_has_the_p99_of_each_trial_at_its_rate(store):
         for point in curve.points
         for order, seconds in point.rounds.items()
     ]
-    expected = [(one.planned.arm, one.planned.search_rate, one.planned.order, 0.009) for one in run.probes[1:]]
+    expected = [
+        (one.planned.arm, one.planned.search_rate, one.planned.order, 0.009)
+        for one in run.probes[1:]
+    ]
     assert sorted(drawn) == sorted(expected)
     assert [*sweep.ticks] == sorted({rate for _, rate, *_ in drawn})
     assert [curve.label.partition(":")[0] for curve in sweep.curves] == [*TRUTH]
@@ -143,26 +199,44 @@ def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
     def interrupted(trial, *rest):
         done = measured(trial, *rest)
         if trial.order == 7:
-            raise TrialInterrupted(done.model_copy(update={"status": "lost", "reason": "interrupted"}))
+            raise TrialInterrupted(
+                done.model_copy(update={"status": "lost", "reason": "interrupted"})
+            )
         return done
 
-    with pytest.raises(IncompleteRun, match=r"interrupted in trial 8 of \d+; what was done is in"):
+    with pytest.raises(
+        IncompleteRun, match=r"interrupted in trial 8 of \d+; what was done is in"
+    ):
         execute(searching(), interrupted, store, Recorder())
     stopped = store.read(NAME)
-    assert (stopped.status, len(stopped.probes), stopped.probes[7].status) == ("incomplete", 8, "lost")
+    assert (stopped.status, len(stopped.probes), stopped.probes[7].status) == (
+        "incomplete",
+        8,
+        "lost",
+    )
     again = execute(resume_run(stopped, SURROUNDINGS), measured, store, Recorder())
     assert again.status == "done"
     tried, expected = (
-        [(one.planned.arm, one.planned.round, one.planned.search_rate) for one in run.probes if one.status == "done"]
+        [
+            (one.planned.arm, one.planned.round, one.planned.search_rate)
+            for one in run.probes
+            if one.status == "done"
+        ]
         for run in (again, whole)
     )
     assert tried == expected
-    assert [trial.highest_rate for trial in again.trials] == [trial.highest_rate for trial in whole.trials]
+    assert [trial.highest_rate for trial in again.trials] == [
+        trial.highest_rate for trial in whole.trials
+    ]
 
 
-def test_an_arm_that_holds_no_rate_has_a_failed_trial_with_the_reason(store, monkeypatch):
+def test_an_arm_that_holds_no_rate_has_a_failed_trial_with_the_reason(
+    store, monkeypatch
+):
     monkeypatch.setitem(TRUTH, "http.client", 1.0)
     run = execute(searching(rounds=1), measured, store, Recorder())
     failed, done = sorted(run.trials, key=lambda trial: trial.planned.arm)
     assert (run.status, failed.status, done.status) == ("incomplete", "failed", "done")
-    assert failed.reason.startswith("it held no rate: at 4 requests/s, the backlog grew")
+    assert failed.reason.startswith(
+        "it held no rate: at 4 requests/s, the backlog grew"
+    )

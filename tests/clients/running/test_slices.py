@@ -1,4 +1,6 @@
-"""Trials in slices: the processes of a round live side by side and take turns to measure."""
+"""Trials in slices: the processes of a round live side by side and take turns to
+measure.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,14 @@ from running import gunicorn
 from signal_handlers import IN_A_TERMINAL, handling
 
 
-def in_slices(*strategies: str, slices: int | None = 4, rounds: int = 1, **workload) -> Run:
+def in_slices(
+    *strategies: str, slices: int | None = 4, rounds: int = 1, **workload
+) -> Run:
     """A run whose trials take a fifth of a second, in slices."""
     more = {"upstreams": ["aiohttp"], "slices": slices}
-    return planned(*strategies, rounds=rounds, more=more, **{"duration": 0.2} | workload)
+    return planned(
+        *strategies, rounds=rounds, more=more, **{"duration": 0.2} | workload
+    )
 
 
 def carry_out(run, server, store, **runner):
@@ -39,19 +45,32 @@ def carry_out(run, server, store, **runner):
 
 @pytest.mark.real
 def test_the_trials_of_a_group_measure_by_turns(store):
-    """Each trial's slices lie between those of the others, and its figures are only those of its slices."""
+    """Each trial's slices lie between those of the others, and its figures are only
+    those of its slices.
+    """
     planned_run = in_slices("http.client", "urllib3", "requests-session")
     with counting_server(hold=0.002) as server:
         run = carry_out(planned_run, server, store)
-    turns = [connection for connection, _ in itertools.groupby(seen.connection for seen in server.seen)]
+    turns = [
+        connection
+        for connection, _ in itertools.groupby(seen.connection for seen in server.seen)
+    ]
     assert set(turns) == {1, 2, 3}
     assert len(turns) >= 2 * len(run.trials)
     for trial in run.trials:
-        assert (trial.status, trial.planned.slices, trial.figures.errors) == ("done", 4, {})
+        assert (trial.status, trial.planned.slices, trial.figures.errors) == (
+            "done",
+            4,
+            {},
+        )
         assert trial.figures.requests == trial.servers.upstream.requests
         assert trial.figures.wall_seconds >= 0.2
         assert trial.measured.cpu_seconds > 0
-        assert trial.measured.connections_opened == trial.measured.connections_reopened == 0
+        assert (
+            trial.measured.connections_opened
+            == trial.measured.connections_reopened
+            == 0
+        )
     assert sum(trial.figures.requests for trial in run.trials) < len(server.seen)
 
 
@@ -64,18 +83,24 @@ def test_the_trials_of_a_group_measure_by_turns(store):
         ("requests-session@threads", {"shards": 2, "concurrency": 4}, 1),
     ],
 )
-def test_trials_that_cannot_take_turns_are_measured_in_one_piece(strategy, workload, slices):
+def test_trials_that_cannot_take_turns_are_measured_in_one_piece(
+    strategy, workload, slices
+):
     """Slices need a duration, open connections, a closed load, and one process."""
     run = in_slices(strategy, **workload)
     assert count_slices(run, run.experiment.arms[0]) == slices
 
 
 @pytest.mark.real
-def test_connections_that_a_server_closes_between_slices_are_opened_before_the_next_one(store, monkeypatch):
+def test_connections_that_a_server_closes_between_slices_are_opened_before_the_next_one(
+    store, monkeypatch
+):
     monkeypatch.setattr(trial_runner, "_OWN_REST", 1.1)
     planned_run = in_slices("urllib3", "requests-session", slices=2)
     ends = itertools.count(1)
-    with gunicorn("aiohttp", keep_alive="1") as server:  # both have measured once: as long as other trials would take
+    with gunicorn(
+        "aiohttp", keep_alive="1"
+    ) as server:  # both have measured once: as long as other trials would take
         rest = lambda: next(ends) == 2 and time.sleep(1.3)  # noqa: E731
         run = carry_out(planned_run, OneUpstream(server), store, on_end=rest)
     for trial in run.trials:
@@ -94,7 +119,9 @@ def test_a_process_that_dies_between_its_slices_is_lost_and_measured_once_more(s
             os.kill(waiting[0].pid, signal.SIGKILL)
 
     with counting_server() as server:
-        run = carry_out(in_slices("http.client", "urllib3"), server, store, on_end=kill_another)
+        run = carry_out(
+            in_slices("http.client", "urllib3"), server, store, on_end=kill_another
+        )
     lost, *done = sorted(run.trials, key=lambda trial: trial.status == "done")
     assert (lost.status, run.status, len(done)) == ("lost", "done", 2)
     assert "SIGKILL" in lost.reason
@@ -104,7 +131,9 @@ def test_a_process_that_dies_between_its_slices_is_lost_and_measured_once_more(s
 
 @pytest.mark.real
 def test_an_interrupt_within_a_slice_drops_the_round_and_keeps_those_before(store):
-    """The trials of the round are lost, with the figures so far, and a resumed run measures them again."""
+    """The trials of the round are lost, with the figures so far, and a resumed run
+    measures them again.
+    """
     starts = itertools.count(1)
 
     def interrupt() -> None:
@@ -119,11 +148,17 @@ def test_an_interrupt_within_a_slice_drops_the_round_and_keeps_those_before(stor
         assert trial_processes() == []
         run = store.read(NAME)
         assert [(trial.planned.round, trial.status) for trial in run.trials] == [
-            (1, "done"), (1, "done"), (2, "lost"), (2, "lost"),
-        ]  # fmt: skip
+            (1, "done"),
+            (1, "done"),
+            (2, "lost"),
+            (2, "lost"),
+        ]
         assert all(trial.partial for trial in run.trials[2:])
         again = carry_out(resume_run(run, SURROUNDINGS), server, store)
-    assert [(trial.planned.round, trial.status) for trial in again.trials[4:]] == [(2, "done"), (2, "done")]
+    assert [(trial.planned.round, trial.status) for trial in again.trials[4:]] == [
+        (2, "done"),
+        (2, "done"),
+    ]
     assert again.status == "done"
 
 

@@ -1,6 +1,8 @@
-"""Verdicts from figures by round, how often they are wrong, and when a run has enough rounds.
+"""Verdicts from figures by round, how often they are wrong, and when a run has enough
+rounds.
 
-A simulated share p has a sampling error of sqrt(p (1 - p) / 2,000). Three such errors are allowed.
+A simulated share p has a sampling error of sqrt(p (1 - p) / 2,000). Three such errors
+are allowed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,12 @@ from clientlab.statistics.decisions import (
     judge_direction,
     judge_optimum,
 )
-from clientlab.statistics.ratios import FEWEST_ROUNDS_OF_SPREAD, Ratio, paired_ratio, spread_ratio
+from clientlab.statistics.ratios import (
+    FEWEST_ROUNDS_OF_SPREAD,
+    Ratio,
+    paired_ratio,
+    spread_ratio,
+)
 
 NOISE = np.array([0.99, 1.0, 1.01, 1.005, 0.995])
 SHUFFLED = NOISE[[2, 0, 4, 1, 3]]
@@ -54,7 +61,9 @@ def spread(a, b):
     ],
 )
 def test_a_direction_is_decided_if_the_interval_excludes_1(b, verdict, more):
-    """Otherwise it needs more rounds, unless the interval excludes a difference of 3 %."""
+    """Otherwise it needs more rounds, unless the interval excludes a
+    difference of 3 %.
+    """
     found = less(series(1.0), series(b, SHUFFLED))
     assert found.verdict == verdict
     assert found.ratio.value == pytest.approx(b, rel=0.006)
@@ -64,10 +73,19 @@ def test_a_direction_is_decided_if_the_interval_excludes_1(b, verdict, more):
 
 @pytest.mark.parametrize(
     ("b", "verdict"),
-    [(1.5, "supported"), (1.21, "inconclusive"), (1.1, "contradicted"), (1.99, "inconclusive"), (3.0, "contradicted")],
+    [
+        (1.5, "supported"),
+        (1.21, "inconclusive"),
+        (1.1, "contradicted"),
+        (1.99, "inconclusive"),
+        (3.0, "contradicted"),
+    ],
 )
 def test_a_band_is_decided_if_the_interval_is_inside_or_outside(b, verdict):
-    assert judge_band(paired_ratio(series(b, SHUFFLED), series(1.0)), (1.2, 2.0)).verdict == verdict
+    assert (
+        judge_band(paired_ratio(series(b, SHUFFLED), series(1.0)), (1.2, 2.0)).verdict
+        == verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,16 +97,30 @@ def test_a_band_is_decided_if_the_interval_is_inside_or_outside(b, verdict):
         ((9, 3, 1, 1, 1), "inconclusive", None, 2),
     ],
 )
-def test_an_optimum_is_supported_if_an_inner_point_surely_beats_both_ends(middles, verdict, best, knee):
-    """It is contradicted if an end beats all others. The knee is the first point within 5 % of the least."""
-    found = judge_optimum([series(middle, np.roll(NOISE, place)) for place, middle in enumerate(middles)])
+def test_an_optimum_is_supported_if_an_inner_point_surely_beats_both_ends(
+    middles, verdict, best, knee
+):
+    """It is contradicted if an end beats all others.
+
+    The knee is the first point within 5 % of the least.
+    """
+    found = judge_optimum(
+        [series(middle, np.roll(NOISE, place)) for place, middle in enumerate(middles)]
+    )
     assert (found.verdict, found.turning.knee) == (verdict, knee)
     assert best in {found.turning.best, None}
 
 
-@pytest.mark.parametrize("middles", [(9, 3, 1, 1, 1), (1, 1, 1, 1, 1), (1.0, 2.0, 1.003), (0.998, 1.0, 5.0)])
+@pytest.mark.parametrize(
+    "middles", [(9, 3, 1, 1, 1), (1, 1, 1, 1, 1), (1.0, 2.0, 1.003), (0.998, 1.0, 5.0)]
+)
 def test_a_plateau_that_includes_an_end_needs_no_more_rounds(middles):
-    found = judge_optimum([series(one, np.roll(np.resize(NOISE, 20), place)) for place, one in enumerate(middles)])
+    found = judge_optimum(
+        [
+            series(one, np.roll(np.resize(NOISE, 20), place))
+            for place, one in enumerate(middles)
+        ]
+    )
     assert found.verdict == ("contradicted" if middles[1] == 2 else "inconclusive")
     assert found.negligible == (1.03 if found.verdict == "inconclusive" else None)
     assert found.more_rounds is None
@@ -103,17 +135,27 @@ def test_a_plateau_that_includes_an_end_needs_no_more_rounds(middles):
         (1.0, 60, "inconclusive", 2.0),
     ],
 )
-def test_a_spread_is_judged_by_the_ratio_of_the_spreads(times, rounds, verdict, negligible):
+def test_a_spread_is_judged_by_the_ratio_of_the_spreads(
+    times, rounds, verdict, negligible
+):
     """It is negligible below a factor of 2."""
     draw = np.random.default_rng(5)
-    steady, restless = draw.normal(0, 0.01, rounds), draw.normal(0, 0.01 * times, rounds)
+    steady, restless = (
+        draw.normal(0, 0.01, rounds),
+        draw.normal(0, 0.01 * times, rounds),
+    )
     found = spread(series(1.0, np.exp(steady)), series(2.0, np.exp(restless)))
     assert (found.verdict, found.negligible) == (verdict, negligible)
 
 
 @pytest.mark.parametrize(
     "judge",
-    [less, spread, lambda a, b: judge_band(paired_ratio(b, a), (1, 2)), lambda a, b: judge_optimum([a, b, a])],
+    [
+        less,
+        spread,
+        lambda a, b: judge_band(paired_ratio(b, a), (1, 2)),
+        lambda a, b: judge_optimum([a, b, a]),
+    ],
 )
 def test_fewer_than_three_rounds_decide_nothing(judge):
     found = judge(series(1.0, NOISE[:2]), series(9.0, SHUFFLED[:2]))
@@ -126,8 +168,16 @@ def test_the_estimated_number_of_rounds_settles_a_claim():
     found = less(series(1.0, np.ones(4)), series(1.06, noise))
     assert found.verdict == "inconclusive"
     rounds, deviation = found.more_rounds + 2, np.log(noise).std(ddof=1)
-    many = np.exp([deviation * NormalDist().inv_cdf((number + 0.5) / rounds) for number in range(rounds)])
-    assert less(series(1.0, np.ones(rounds)), series(found.ratio.value, many)).verdict == "supported"
+    many = np.exp(
+        [
+            deviation * NormalDist().inv_cdf((number + 0.5) / rounds)
+            for number in range(rounds)
+        ]
+    )
+    assert (
+        less(series(1.0, np.ones(rounds)), series(found.ratio.value, many)).verdict
+        == "supported"
+    )
 
 
 def chance(share: float) -> float:
@@ -135,12 +185,22 @@ def chance(share: float) -> float:
     return 3 * np.sqrt(share * (1 - share) / SIMULATIONS)
 
 
-def simulated(judge, arms: int, rounds: int, truth: float = 1.0, runs: int = SIMULATIONS):
-    """Return the findings of simulated runs. The last arm takes `truth` times as long; all share each round's pace."""
+def simulated(
+    judge, arms: int, rounds: int, truth: float = 1.0, runs: int = SIMULATIONS
+):
+    """Return the findings of simulated runs.
+
+    The last arm takes `truth` times as long; all share each round's pace.
+    """
     draw = np.random.default_rng(arms * 100 + rounds)
-    logs = draw.normal(0, 0.3, (runs, 1, rounds)) + draw.normal(0, 0.05, (runs, arms, rounds))
+    logs = draw.normal(0, 0.3, (runs, 1, rounds)) + draw.normal(
+        0, 0.05, (runs, arms, rounds)
+    )
     logs[:, -1] += np.log(truth)
-    return [judge(*(dict(enumerate(figures)) for figures in run)) for run in np.exp(logs).tolist()]
+    return [
+        judge(*(dict(enumerate(figures)) for figures in run))
+        for run in np.exp(logs).tolist()
+    ]
 
 
 def share(findings, verdict: str) -> float:
@@ -155,30 +215,49 @@ def test_equal_arms_are_called_different_in_one_of_twenty_runs(rounds):
         assert share(found, verdict) == pytest.approx(0.025, abs=chance(0.025))
 
 
-def test_a_difference_that_just_matters_is_hardly_ever_contradicted_or_called_negligible():
+def test_a_difference_that_just_matters_is_hardly_ever_called_negligible():
     found = simulated(less, 2, 10, 1.03)
     assert share(found, "contradicted") <= 0.005
-    assert sum(one.negligible is not None for one in found) / SIMULATIONS <= 0.025 + chance(0.025)
+    assert sum(
+        one.negligible is not None for one in found
+    ) / SIMULATIONS <= 0.025 + chance(0.025)
 
 
 @pytest.mark.parametrize("rounds", [3, 10])
 def test_a_ratio_on_the_limit_of_its_band_is_called_outside_in_2_5_of_100_runs(rounds):
-    found = simulated(lambda a, b: judge_band(paired_ratio(b, a), (1.0, 1.2)), 2, rounds, 1.2)
+    found = simulated(
+        lambda a, b: judge_band(paired_ratio(b, a), (1.0, 1.2)), 2, rounds, 1.2
+    )
     assert share(found, "contradicted") == pytest.approx(0.025, abs=chance(0.025))
     assert share(found, "supported") <= 0.025 + chance(0.025)
 
 
-@pytest.mark.parametrize(("judge", "arms", "rounds"), [(spread, 2, 6), (lambda *figures: judge_optimum(figures), 3, 3)])
-def test_equal_spreads_and_flat_sweeps_are_decided_in_at_most_5_of_100_runs(judge, arms, rounds):
+@pytest.mark.parametrize(
+    ("judge", "arms", "rounds"),
+    [(spread, 2, 6), (lambda *figures: judge_optimum(figures), 3, 3)],
+)
+def test_equal_spreads_and_flat_sweeps_are_decided_in_at_most_5_of_100_runs(
+    judge, arms, rounds
+):
     found = simulated(judge, arms, rounds, runs=SIMULATIONS // 4)
-    assert share(found, "supported") + share(found, "contradicted") <= 0.05 + 2 * chance(0.05)
-    assert sum(one.ratio.low <= 1 <= one.ratio.high for one in found) / len(found) >= 0.95 - 2 * chance(0.05)
+    assert share(found, "supported") + share(
+        found, "contradicted"
+    ) <= 0.05 + 2 * chance(0.05)
+    assert sum(one.ratio.low <= 1 <= one.ratio.high for one in found) / len(
+        found
+    ) >= 0.95 - 2 * chance(0.05)
 
 
 def end_of_run(logs):
-    """Return the finding at which the stopping rule ends a run of one claim. `logs`: of b over a, by round."""
+    """Return the finding at which the stopping rule ends a run of one claim.
+
+    `logs`: of b over a, by round.
+    """
     for rounds in range(FEWEST_SEQUENTIAL_ROUNDS, len(logs) + 1):
-        a, b = dict.fromkeys(range(rounds), 1.0), dict(enumerate(np.exp(logs[:rounds]).tolist()))
+        a, b = (
+            dict.fromkeys(range(rounds), 1.0),
+            dict(enumerate(np.exp(logs[:rounds]).tolist())),
+        )
         found = less(a, b, SEQUENTIAL_CONFIDENCE)
         if is_settled(found, less(a, b, DECIDED_CONFIDENCE), 0.03):
             return found
@@ -188,13 +267,20 @@ def end_of_run(logs):
 @pytest.mark.parametrize("truth", [1.0, 1.015, 1.03])
 def test_a_settled_claim_has_an_interval_that_contains_the_truth(truth):
     """The claim about equal arms is always decided or negligible."""
-    found = [end_of_run(logs) for logs in np.random.default_rng(23).normal(np.log(truth), 0.03, (400, 120))]
+    found = [
+        end_of_run(logs)
+        for logs in np.random.default_rng(23).normal(np.log(truth), 0.03, (400, 120))
+    ]
     held = [one.ratio.low <= truth <= one.ratio.high for one in found]
     assert np.mean(held) >= 0.93 - 3 * np.sqrt(0.07 * 0.93 / 400)
-    assert truth > 1 or all(one.verdict != "inconclusive" or one.negligible for one in found)
+    assert truth > 1 or all(
+        one.verdict != "inconclusive" or one.negligible for one in found
+    )
 
 
-@pytest.mark.parametrize(("high", "enough"), [(2.0, True), (2.06, True), (2.07, False), (None, False)])
+@pytest.mark.parametrize(
+    ("high", "enough"), [(2.0, True), (2.06, True), (2.07, False), (None, False)]
+)
 def test_an_interval_is_narrow_if_both_ends_are_within_the_precision(high, enough):
     assert is_narrow(Ratio(2.0, high and 4 / high, high, 5), 0.03) is enough
     assert is_narrow(Ratio(2.0, high and 2.0, high, 5), 0.03) is enough

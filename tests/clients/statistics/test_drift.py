@@ -11,9 +11,13 @@ from clientlab.statistics.drift import find_drift
 
 
 def noise(arms: int, rounds: int, parts: int = 4) -> np.ndarray:
-    """Logarithms of figures that vary by 3 % between rounds, and by 3 % between parts of a round."""
+    """Logarithms of figures that vary by 3 % between rounds, and by 3 % between parts
+    of a round.
+    """
     draw = np.random.default_rng(4)
-    return draw.normal(0, 0.03, (arms, rounds, 1)) + draw.normal(0, 0.03, (arms, rounds, parts))
+    return draw.normal(0, 0.03, (arms, rounds, 1)) + draw.normal(
+        0, 0.03, (arms, rounds, parts)
+    )
 
 
 @pytest.mark.parametrize("rounds", [3, 5, 6, 10, 30])
@@ -32,7 +36,11 @@ def test_a_first_round_that_takes_far_longer(arms):
     assert found.factor == pytest.approx(0.1, rel=0.2)
 
 
-@pytest.mark.parametrize(("changing", "named"), [(slice(None), ()), (slice(1, 2), (1,))], ids=["all arms", "one arm"])
+@pytest.mark.parametrize(
+    ("changing", "named"),
+    [(slice(None), ()), (slice(1, 2), (1,))],
+    ids=["all arms", "one arm"],
+)
 def test_a_step(changing, named):
     logs = noise(4, 10).mean(axis=2)
     logs[changing, 5:] += math.log(1.2)
@@ -41,7 +49,11 @@ def test_a_step(changing, named):
     assert found.factor == pytest.approx(1.2, rel=0.1)
 
 
-@pytest.mark.parametrize(("changing", "named"), [(slice(None), ()), (slice(2, 3), (2,))], ids=["all arms", "one arm"])
+@pytest.mark.parametrize(
+    ("changing", "named"),
+    [(slice(None), ()), (slice(2, 3), (2,))],
+    ids=["all arms", "one arm"],
+)
 def test_a_line(changing, named):
     logs = noise(4, 8).mean(axis=2)
     logs[changing] += np.linspace(0, math.log(1.8), 8)
@@ -50,7 +62,11 @@ def test_a_line(changing, named):
     assert found.factor == pytest.approx(1.8, rel=0.1)
 
 
-@pytest.mark.parametrize(("changing", "named"), [(slice(None), ()), (slice(0, 1), (0,))], ids=["all arms", "one arm"])
+@pytest.mark.parametrize(
+    ("changing", "named"),
+    [(slice(None), ()), (slice(0, 1), (0,))],
+    ids=["all arms", "one arm"],
+)
 def test_a_line_within_each_round(changing, named):
     logs = noise(4, 4)
     logs[changing] += np.linspace(0, math.log(1.4), 4)

@@ -12,9 +12,15 @@ from clientlab.statistics.simultaneous import compare_arms, paired_ratios
 
 
 def by_name(logs) -> dict[str, dict[int, float]]:
-    """Return arm → round → figure from logarithms with a row per arm; NaN is a missing round."""
+    """Return arm → round → figure from logarithms with a row per arm; NaN is a missing
+    round.
+    """
     return {
-        f"arm {arm}": {number: math.exp(log) for number, log in enumerate(row) if not math.isnan(log)}
+        f"arm {arm}": {
+            number: math.exp(log)
+            for number, log in enumerate(row)
+            if not math.isnan(log)
+        }
         for arm, row in enumerate(np.asarray(logs).tolist())
     }
 
@@ -39,25 +45,36 @@ def test_ratios_of_arms_never_contradict_each_other():
 
 
 def test_arms_are_compared_by_the_rounds_they_share():
-    found = compare_arms({"a": dict(enumerate([1, 1, 10, 1])), "b": {0: 1.2, 1: 1.2, 3: 1.2}}, 0.95)
+    found = compare_arms(
+        {"a": dict(enumerate([1, 1, 10, 1])), "b": {0: 1.2, 1: 1.2, 3: 1.2}}, 0.95
+    )
     assert found.ratio("b", "a").value == pytest.approx(1.2)
     assert found.ratio("b", "a").rounds == 3
 
 
 def test_arms_that_share_no_round_are_compared_by_their_medians():
     series = [{1: 1.0, 2: 1.0}, {1: 2.0, 2: 2.0}, {3: 8.0}, {3: 16.0, 4: 16.0}]
-    found = compare_arms({str(place): figures for place, figures in enumerate(series)}, 0.95)
-    assert list(found.levels.values()) == pytest.approx([0.0, 0.693, 2.079, 2.773], abs=1e-3)
+    found = compare_arms(
+        {str(place): figures for place, figures in enumerate(series)}, 0.95
+    )
+    assert list(found.levels.values()) == pytest.approx(
+        [0.0, 0.693, 2.079, 2.773], abs=1e-3
+    )
     assert found.ratio("0", "2") is None
     assert (found.ratio("0", "1").interval, found.ratio("0", "1").rounds) == (None, 2)
 
 
 def test_pairs_with_similar_variances_share_degrees_of_freedom():
     logs = np.random.default_rng(1).normal(0, 0.03, (8, 4))
-    together, alone = compare_arms(by_name(logs), 0.95), compare_arms(by_name(logs[:2]), 0.95)
+    together, alone = (
+        compare_arms(by_name(logs), 0.95),
+        compare_arms(by_name(logs[:2]), 0.95),
+    )
     assert (together.pooled, alone.pooled) == (True, False)
     assert together.degrees[1, 0] > 3 * alone.degrees[1, 0]
-    assert np.nanmedian(together.errors[1:, 0]) == pytest.approx(0.03 * math.sqrt(2 / 4), rel=0.4)
+    assert np.nanmedian(together.errors[1:, 0]) == pytest.approx(
+        0.03 * math.sqrt(2 / 4), rel=0.4
+    )
 
 
 def test_an_arm_that_varies_more_keeps_its_own_variance():
@@ -72,13 +89,19 @@ def test_an_arm_that_varies_more_keeps_its_own_variance():
 def test_unrelated_pairs_also_share_degrees_of_freedom():
     """A single pair has Student's interval, for the error of a median of four."""
     rows = np.random.default_rng(2).normal(0, 0.04, (8, 4))
-    pairs = [(figures, dict.fromkeys(figures, 1.0)) for figures in by_name(rows).values()]
+    pairs = [
+        (figures, dict.fromkeys(figures, 1.0)) for figures in by_name(rows).values()
+    ]
     together, (alone,) = paired_ratios(pairs, 0.95), paired_ratios(pairs[:1], 0.95)
     assert (alone.pooled, {one.pooled for one in together}) == (False, {True})
-    students = float(t_quantile(3, 0.975)) * float(rows[0].std(ddof=1)) / 2 * math.sqrt(1.192)
+    students = (
+        float(t_quantile(3, 0.975)) * float(rows[0].std(ddof=1)) / 2 * math.sqrt(1.192)
+    )
     assert math.log(alone.high / alone.value) == pytest.approx(students)
     of_eight = float(t_quantile(3, 1 - 0.05 / 16)) * 0.04 / 2
-    assert np.median([math.log(one.high / one.value) for one in together]) < 0.7 * of_eight
+    assert (
+        np.median([math.log(one.high / one.value) for one in together]) < 0.7 * of_eight
+    )
 
 
 @pytest.mark.parametrize("pairs", [2, 8])
@@ -89,14 +112,18 @@ def test_the_intervals_of_unrelated_pairs_hold_together(pairs):
     missed = 0
     for _ in range(600):
         rows = by_name(draw.normal(0, spread, (pairs, 5)))
-        found = paired_ratios([(figures, dict.fromkeys(figures, 1.0)) for figures in rows.values()], 0.95)
+        found = paired_ratios(
+            [(figures, dict.fromkeys(figures, 1.0)) for figures in rows.values()], 0.95
+        )
         missed += any(not one.low <= 1 <= one.high for one in found)
     assert missed / 600 < 0.08
 
 
 def test_a_pair_with_too_few_rounds_has_no_interval():
     one = {1: 1.0, 2: 1.1, 3: 1.2}
-    none, short, whole = paired_ratios([({1: 1.0}, {2: 1.0}), ({1: 3.0}, {1: 1.0}), (one, one)], 0.95)
+    none, short, whole = paired_ratios(
+        [({1: 1.0}, {2: 1.0}), ({1: 3.0}, {1: 1.0}), (one, one)], 0.95
+    )
     assert none is None
     assert (short.value, short.interval) == (pytest.approx(3), None)
     assert whole.interval == pytest.approx((1, 1))

@@ -26,7 +26,9 @@ LINK = Link(RTT)
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
     """The local testbed with one upstream."""
-    with LocalTestbed(["aiohttp"], ["direct"], tmp_path_factory.mktemp("logs"), SMALL) as running:
+    with LocalTestbed(
+        ["aiohttp"], ["direct"], tmp_path_factory.mktemp("logs"), SMALL
+    ) as running:
         yield running
 
 
@@ -42,25 +44,44 @@ def planned(strategy: str, **changes):
     return a_planned_trial(strategy).model_copy(update={"link": LINK, **changes})
 
 
-@pytest.mark.parametrize(("strategy", "trips", "opened"), [("urllib3", 1, 1), ("requests", 2, 30)])
-def test_a_trial_behind_a_link_counts_connections_and_round_trips(local, linked, tmp_path, strategy, trips, opened):
+@pytest.mark.parametrize(
+    ("strategy", "trips", "opened"), [("urllib3", 1, 1), ("requests", 2, 30)]
+)
+def test_a_trial_behind_a_link_counts_connections_and_round_trips(
+    local, linked, tmp_path, strategy, trips, opened
+):
     workload = Workload(requests=30, warmup=0, concurrency=1, delay=Delay.parse("1ms"))
     run_trial = TrialRunner(local, links={LINK: linked})
     trial = run_trial(planned(strategy), workload, tmp_path, lambda _: None)
-    assert (trial.status, trial.figures.errors, trial.planned.link) == ("done", {}, LINK)
+    assert (trial.status, trial.figures.errors, trial.planned.link) == (
+        "done",
+        {},
+        LINK,
+    )
     assert trial.measured.connections_opened == opened
     assert trial.figures.latency_seconds.p50 >= trips * RTT + 0.001
-    assert trial.figures.overhead_seconds.p50 == pytest.approx(trial.figures.latency_seconds.p50 - RTT - 0.001)
+    assert trial.figures.overhead_seconds.p50 == pytest.approx(
+        trial.figures.latency_seconds.p50 - RTT - 0.001
+    )
     assert trial.servers.link.cpu_seconds > 0
     assert trial.servers.upstream.requests == 30
 
 
 def test_a_link_counts_the_bytes_of_heads_and_uploads(local, tmp_path):
     narrow = Link(0.0, 20e6)
-    workload = Workload(requests=20, warmup=0, method="POST", path="/echo", body="x" * 5000, headers={"X": "y" * 300})
+    workload = Workload(
+        requests=20,
+        warmup=0,
+        method="POST",
+        path="/echo",
+        body="x" * 5000,
+        headers={"X": "y" * 300},
+    )
     with LinkProcess(narrow, local.targets(), tmp_path / "narrow") as process:
         run_trial = TrialRunner(local, links={narrow: LinkedTestbed(local, process)})
-        trial = run_trial(planned("urllib3", link=narrow), workload, tmp_path, lambda _: None)
+        trial = run_trial(
+            planned("urllib3", link=narrow), workload, tmp_path, lambda _: None
+        )
     assert (trial.status, trial.figures.errors) == ("done", {})
     heads = trial.servers.link.up_bytes - 20 * 5000
     assert 20 * 300 < heads < 20 * 1000
@@ -69,7 +90,9 @@ def test_a_link_counts_the_bytes_of_heads_and_uploads(local, tmp_path):
     )
 
 
-def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(local, linked, tmp_path):
+def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(
+    local, linked, tmp_path
+):
     before = linked.address("aiohttp", "direct")
     process = psutil.Process(linked.process.pid)
 
@@ -90,10 +113,15 @@ def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(local, li
 
 
 def test_with_tls_only_a_name_of_this_machine_can_be_linked():
-    """Clients verify the certificate of the name that they connect to. A workload may have a name of its own."""
+    """Clients verify the certificate of the name that they connect to.
+
+    A workload may have a name of its own.
+    """
     with counting_server() as server:
         target = ExternalTarget(server.url.replace("127.0.0.1", "localhost"))
-    assert target.named_in(Workload(headers={"host": "shop"})).headers == {"host": "shop"}
+    assert target.named_in(Workload(headers={"host": "shop"})).headers == {
+        "host": "shop"
+    }
     target.secure = True
     target.check_link()
     assert target.behind_link(7).url == "https://localhost:7"

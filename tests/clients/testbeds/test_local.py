@@ -31,7 +31,9 @@ real = pytest.mark.real
 
 
 def descendants(pid: int | None = None) -> list[psutil.Process]:
-    """All processes that a process (by default this one) has started, directly or not."""
+    """All processes that a process (by default this one) has started,
+    directly or not.
+    """
     return psutil.Process(pid).children(recursive=True)
 
 
@@ -48,14 +50,18 @@ def why_lost(testbed) -> str:
 def testbed(tmp_path_factory):
     """Both upstreams and the proxy, on free ports."""
     caddy_path()
-    with LocalTestbed(UPSTREAMS, ROUTES, tmp_path_factory.mktemp("logs"), SMALL) as running:
+    with LocalTestbed(
+        UPSTREAMS, ROUTES, tmp_path_factory.mktemp("logs"), SMALL
+    ) as running:
         yield running
 
 
 @real
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("route", ROUTES)
-def test_every_upstream_answers_and_counts_requests_on_every_route(upstream, route, testbed):
+def test_every_upstream_answers_and_counts_requests_on_every_route(
+    upstream, route, testbed
+):
     endpoint = testbed.endpoint(upstream, route)
     address = testbed.address(upstream, route)
     assert (address.url, address.port) == (endpoint.url, endpoint.port)
@@ -67,7 +73,9 @@ def test_every_upstream_answers_and_counts_requests_on_every_route(upstream, rou
             connection.request("GET", "/todos/7")
             response = connection.getresponse()
             assert (response.status, b'"id"' in response.read()) == (200, True)
-            assert ("Caddy" in (response.headers.get("Via") or "")) == (route != "direct")
+            assert ("Caddy" in (response.headers.get("Via") or "")) == (
+                route != "direct"
+            )
     after = testbed.reading(upstream, route)
     assert after.upstream.requests - before.upstream.requests == 5
     assert (after.upstream.processes, after.upstream.cores) == (1, cpu_usable())
@@ -79,14 +87,18 @@ def test_every_upstream_answers_and_counts_requests_on_every_route(upstream, rou
 
 
 @real
-def test_servers_get_neither_the_settings_nor_the_folders_of_the_caller(tmp_path, monkeypatch):
+def test_servers_get_neither_the_settings_nor_the_folders_of_the_caller(
+    tmp_path, monkeypatch
+):
     """The CA is kept in a private folder, which is removed with the proxy."""
     caddy_path()
     monkeypatch.setenv("MOCKUPSTREAM_DELAY", "5s")
     monkeypatch.setenv("GUNICORN_CMD_ARGS", "--nonsense")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    with LocalTestbed(["aiohttp"], ["direct", "proxy-tls"], tmp_path / "logs", SMALL) as testbed:
+    with LocalTestbed(
+        ["aiohttp"], ["direct", "proxy-tls"], tmp_path / "logs", SMALL
+    ) as testbed:
         assert testbed.endpoint("aiohttp", "direct").get("/", timeout=4.0)[0] == 200
         ca_file = Path(testbed.address("aiohttp", "proxy-tls").ca_file)
         assert stat.S_IMODE(ca_file.parent.stat().st_mode) == 0o700
@@ -101,17 +113,25 @@ def test_a_server_that_has_ended_is_restarted_at_its_port(tmp_path):
     with LocalTestbed(["aiohttp"], ["direct", "proxy"], tmp_path, SMALL) as testbed:
         places = [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")]
         for program, log in (("gunicorn", "aiohttp"), ("caddy", "proxy")):
-            started = [one for one in descendants() if one not in before and one.ppid() == os.getpid()]
+            started = [
+                one
+                for one in descendants()
+                if one not in before and one.ppid() == os.getpid()
+            ]
             (server,) = [one for one in started if program in " ".join(one.cmdline())]
             server.kill()
             eventually(lambda: why_lost(testbed), "the loss is noticed")
             assert re.search(rf"SIGKILL.*{log}\.log", why_lost(testbed))
             if program == "caddy":
-                assert testbed.trouble("aiohttp", "proxy", Workload()).startswith(f"{places[1].url}/healthz ")
+                assert testbed.trouble("aiohttp", "proxy", Workload()).startswith(
+                    f"{places[1].url}/healthz "
+                )
                 assert testbed.trouble("aiohttp", "direct", Workload()) is None
             testbed.serve("aiohttp")
             assert not why_lost(testbed)
-            assert [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")] == places
+            assert [
+                testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")
+            ] == places
             assert [place.get("/")[0] for place in places] == [200, 200]
 
 
@@ -119,18 +139,25 @@ def test_a_server_that_has_ended_is_restarted_at_its_port(tmp_path):
 def test_a_server_that_does_not_start_is_reported_with_its_last_words(tmp_path):
     before = descendants()
     with pytest.raises(LabError, match=r"BACKLOG.*aiohttp\.log"):
-        LocalTestbed(["aiohttp"], ["direct"], tmp_path, replace(SMALL, backlog=-1)).__enter__()
+        LocalTestbed(
+            ["aiohttp"], ["direct"], tmp_path, replace(SMALL, backlog=-1)
+        ).__enter__()
     assert descendants() == before
 
 
 @real
-@pytest.mark.parametrize(("port", "name"), [("flask", "flask"), ("proxy_aiohttp_tls", "proxy with TLS for aiohttp")])
+@pytest.mark.parametrize(
+    ("port", "name"),
+    [("flask", "flask"), ("proxy_aiohttp_tls", "proxy with TLS for aiohttp")],
+)
 def test_a_port_that_is_taken_is_named_with_its_server(port, name, tmp_path):
     before = descendants()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         taken = listener.getsockname()[1]
         with pytest.raises(LabError, match=f"port {taken} for {name}:"):
-            LocalTestbed(["flask"], ["direct", "proxy"], tmp_path, SMALL, {port: taken}).__enter__()
+            LocalTestbed(
+                ["flask"], ["direct", "proxy"], tmp_path, SMALL, {port: taken}
+            ).__enter__()
     assert descendants() == before
 
 
@@ -152,8 +179,12 @@ def test_counters_that_cannot_be_read_end_the_run():
 def test_upstreams_with_settings_run_one_at_a_time_behind_the_proxy(tmp_path):
     caddy_path()
     special = {
-        "flask?workers=2&worker_class=sync": "gunicorn sync, 2 workers, a connection for each request",
-        "flask?server=development": "werkzeug's development server, a thread and a connection for each request",
+        "flask?workers=2&worker_class=sync": (
+            "gunicorn sync, 2 workers, a connection for each request"
+        ),
+        "flask?server=development": (
+            "werkzeug's development server, a thread and a connection for each request"
+        ),
     }
     with LocalTestbed(list(special), ["proxy"], tmp_path, SMALL) as testbed:
         assert testbed.programs().items() >= special.items()
@@ -162,38 +193,67 @@ def test_upstreams_with_settings_run_one_at_a_time_behind_the_proxy(tmp_path):
             before = testbed.reading(upstream, "proxy").upstream
             assert before.processes == workers
             assert testbed.endpoint(upstream, "proxy").get("/todos/1")[0] == 200
-            assert testbed.reading(upstream, "proxy").upstream.requests == before.requests + 1
+            assert (
+                testbed.reading(upstream, "proxy").upstream.requests
+                == before.requests + 1
+            )
     logs = {"flask-server-development.log", "flask-workers-2-worker-class-sync.log"}
     assert logs < {path.name for path in tmp_path.iterdir()}
 
 
 @real
-def test_the_proxy_is_restarted_at_its_ports_for_an_upstream_that_needs_other_times(tmp_path):
+def test_the_proxy_is_restarted_at_its_ports_for_an_upstream_that_needs_other_times(
+    tmp_path,
+):
     caddy_path()
     usual, short = "aiohttp?any_path=true", "aiohttp?keep_alive=1&proxy_idle=1"
-    with LocalTestbed([usual, short], ["proxy", "proxy-tls"], tmp_path, SMALL) as testbed:
+    with LocalTestbed(
+        [usual, short], ["proxy", "proxy-tls"], tmp_path, SMALL
+    ) as testbed:
         for upstream, path, patience in ((short, "/", 60), (usual, "/a/b", 1.5)):
             testbed.serve(upstream)
             before = testbed.reading(upstream, "proxy")
             assert testbed.endpoint(upstream, "proxy-tls").get(path)[0] == 200
-            with contextlib.closing(testbed.endpoint(upstream, "proxy").connect(timeout=60)) as connection:
+            with contextlib.closing(
+                testbed.endpoint(upstream, "proxy").connect(timeout=60)
+            ) as connection:
                 connection.request("POST", path)
                 assert connection.getresponse().read() == b'{"message": "hello"}\n'
                 connection.sock.settimeout(patience)
-                with contextlib.nullcontext() if upstream == short else pytest.raises(TimeoutError):
+                with (
+                    contextlib.nullcontext()
+                    if upstream == short
+                    else pytest.raises(TimeoutError)
+                ):
                     assert connection.sock.recv(1) == b""
             growth = testbed.reading(upstream, "proxy").since(before)
             assert (growth.upstream.requests, growth.proxy.cpu_seconds > 0) == (2, True)
 
 
 def test_the_surroundings_describe_the_settings_of_an_upstream():
-    text = SMALL.describe(find_upstream("flask?keep_alive=2&max_requests=1000&any_path=true&proxy_keep_alive=30"))
-    assert all(part in text for part in ("gthread", "for 2 s", "1000 requests", "any path", "for 300 s", "for 30 s"))
+    text = SMALL.describe(
+        find_upstream(
+            "flask?keep_alive=2&max_requests=1000&any_path=true&proxy_keep_alive=30"
+        )
+    )
+    assert all(
+        part in text
+        for part in (
+            "gthread",
+            "for 2 s",
+            "1000 requests",
+            "any path",
+            "for 300 s",
+            "for 30 s",
+        )
+    )
     assert SMALL.describe(find_upstream("aiohttp")) == "gunicorn uvloop, 1 workers"
 
 
 def test_settings_of_the_proxy_need_a_route_through_it():
-    check_upstreams({("aiohttp?proxy_idle=5", "direct"), ("aiohttp?proxy_idle=5", "proxy")})
+    check_upstreams(
+        {("aiohttp?proxy_idle=5", "direct"), ("aiohttp?proxy_idle=5", "proxy")}
+    )
     with pytest.raises(LabError, match="proxy_idle=5"):
         check_upstreams({("aiohttp?proxy_idle=5", "direct")})
 
@@ -205,17 +265,32 @@ def test_the_proxy_cannot_lead_to_two_upstreams_of_a_framework():
 
 
 @real
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)]
+)
 def test_no_process_outlives_the_lab(number, code):
     caddy_path()
     if number == signal.SIGKILL and sys.platform != "linux":
         pytest.skip("only Linux has parent-death signals")
     behind = ("flask", "aiohttp", "metrics", "flask-tls", "aiohttp-tls")
     names = ("flask", "aiohttp", *(f"proxy-{name}" for name in behind))
-    command = [sys.executable, "-m", "clientlab", "up", "-c", "4", *(f"--{name}-port=0" for name in names)]
+    command = [
+        sys.executable,
+        "-m",
+        "clientlab",
+        "up",
+        "-c",
+        "4",
+        *(f"--{name}-port=0" for name in names),
+    ]
     with handling(IN_A_TERMINAL):
-        lab = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        *sites, ca, logs = [lab.stdout.readline().rstrip() for _ in range(len(UPSTREAMS) * len(ROUTES) + 2)]
+        lab = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        *sites, ca, logs = [
+            lab.stdout.readline().rstrip()
+            for _ in range(len(UPSTREAMS) * len(ROUTES) + 2)
+        ]
         started = descendants(lab.pid)
     with lab:
         expected = [(upstream, route) for upstream in UPSTREAMS for route in ROUTES]

@@ -14,7 +14,9 @@ from clientlab.trial.usage import cpu_usable
 from clientlab.workload.workload import Workload
 from clients.measured import measure, trial_processes
 
-needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity")
+needs_affinity = pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="only Linux has affinity"
+)
 
 
 @pytest.mark.parametrize(

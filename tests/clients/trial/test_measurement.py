@@ -1,4 +1,6 @@
-"""Measuring a trial in its own process: what the process imports, what it costs, and how it ends."""
+"""Measuring a trial in its own process: what the process imports, what it costs, and
+how it ends.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +34,23 @@ pytestmark = pytest.mark.real
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
 
 
-@pytest.mark.parametrize(("client", "foreign"), [("aiohttp", "requests"), ("requests", "aiohttp")])
+@pytest.mark.parametrize(
+    ("client", "foreign"), [("aiohttp", "requests"), ("requests", "aiohttp")]
+)
 def test_a_trial_imports_only_its_own_library(client, foreign):
     code = (
-        "import sys; from clientlab import strategies; import clientlab.trial.process;"
-        f"strategies.load(strategies.CLIENTS[{client!r}].import_path); print(*sys.modules)"
+        "import sys; import clientlab.trial.process; from clientlab import strategies;"
+        f" client = strategies.CLIENTS[{client!r}];"
+        " strategies.load(client.import_path); print(*sys.modules)"
     )
-    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert client in modules
     own = {"clientlab.results", "clientlab.running", "mockupstream"}
-    assert not {foreign, "numpy", "pydantic", "rich", "click", "psutil", *own} & set(modules)
+    assert not {foreign, "numpy", "pydantic", "rich", "click", "psutil", *own} & set(
+        modules
+    )
 
 
 ENVIRONMENT = Interpreter(lab=str(ROOT / "clients"))
@@ -50,12 +59,20 @@ ENVIRONMENT = Interpreter(lab=str(ROOT / "clients"))
 OPTIONAL = {"click.core", "rich.console", "trio.abc"}
 
 
-@pytest.mark.parametrize(("interpreter", "found"), [(OWN, set()), (ENVIRONMENT, OPTIONAL)])
-def test_a_cold_trial_finds_only_what_its_library_requires(interpreter, found, server, tmp_path, monkeypatch):
-    """An environment shows all that it has: httpx imports click and rich, and trio at its first request."""
+@pytest.mark.parametrize(
+    ("interpreter", "found"), [(OWN, set()), (ENVIRONMENT, OPTIONAL)]
+)
+def test_a_cold_trial_finds_only_what_its_library_requires(
+    interpreter, found, server, tmp_path, monkeypatch
+):
+    """An environment shows all that it has: httpx imports click and rich, and trio at
+    its first request.
+    """
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
     workload = Workload(requests=1, cold=True, warmup=0)
-    context = TrialContext(strategies.find("httpx"), workload, PeerAddress(server.url), str(tmp_path))
+    context = TrialContext(
+        strategies.find("httpx"), workload, PeerAddress(server.url), str(tmp_path)
+    )
     measured = measurement.measure(context, interpreter=interpreter)
     assert measured.samples.errors == {}
     log = (tmp_path / "trial.log").read_text(encoding="utf-8")
@@ -66,12 +83,22 @@ def test_a_cold_trial_finds_only_what_its_library_requires(interpreter, found, s
 
 @pytest.mark.parametrize(
     "strategy",
-    ["http.client@threads", "http.client@queue", "http.client@sync_to_async", "http.client@process-chunks",
-     "http.client@processes?start_method=spawn", "aiohttp@async-threads?threads=4", "requests-session-per-thread",
-     "http.client@thread-pool", "aiohttp@async-processes"],
-)  # fmt: skip
+    [
+        "http.client@threads",
+        "http.client@queue",
+        "http.client@sync_to_async",
+        "http.client@process-chunks",
+        "http.client@processes?start_method=spawn",
+        "aiohttp@async-threads?threads=4",
+        "requests-session-per-thread",
+        "http.client@thread-pool",
+        "aiohttp@async-processes",
+    ],
+)
 def test_every_worker_of_a_warm_trial_is_warm(strategy, server):
-    """However quick the answers are, no worker opens its connection inside the clock."""
+    """However quick the answers are, no worker opens its connection inside
+    the clock.
+    """
     workload = Workload(requests=200, concurrency=5, warmup=5, connections="warm")
     measured = measure(strategy, workload, server.url)
     assert measured.samples.errors == {}
@@ -84,7 +111,7 @@ import importlib
 import sys
 
 class Late:
-    '''Imports a module when it is opened. A body has one byte if the process had not imported it yet.'''
+    '''Imports a module when it is opened. A body has one byte if that was new.'''
 
     def __init__(self, budget, opened):
         self.body = b""
@@ -113,11 +140,21 @@ class AsyncLate(Late):
 @linux
 @pytest.mark.parametrize(
     ("strategy", "late"),
-    [("Late@processes", 0), ("Late@process-chunks", 0), ("AsyncLate@async-processes", 0),
-     ("Late@processes?start_method=forkserver", 0), ("Late@processes?start_method=spawn", 1)],
-)  # fmt: skip
-def test_processes_of_a_cold_pool_have_the_modules_that_a_client_imports_late(strategy, late, tmp_path):
-    """Threads and tasks have imported them in the warm-up. Only a spawned process imports everything itself."""
+    [
+        ("Late@processes", 0),
+        ("Late@process-chunks", 0),
+        ("AsyncLate@async-processes", 0),
+        ("Late@processes?start_method=forkserver", 0),
+        ("Late@processes?start_method=spawn", 1),
+    ],
+)
+def test_processes_of_a_cold_pool_have_the_modules_that_a_client_imports_late(
+    strategy, late, tmp_path
+):
+    """Threads and tasks have imported them in the warm-up.
+
+    Only a spawned process imports everything itself.
+    """
     path = tmp_path / "late.py"
     path.write_text(LATE)
     workload = Workload(requests=30, concurrency=3, warmup=2, connections="cold")
@@ -135,14 +172,20 @@ def test_a_client_with_threads_of_its_own_runs_in_a_cold_pool(server):
 
 @linux
 def test_cpu_and_memory_are_those_of_all_processes(server):
-    """Pages that forked processes share are counted once in PSS, and in each process in RSS."""
+    """Pages that forked processes share are counted once in PSS, and in each process in
+    RSS.
+    """
 
     def children():
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime
 
     before = children()
-    outcome = measure("requests-session@processes", Workload(requests=400, concurrency=8, warmup=0), server.url).outcome
+    outcome = measure(
+        "requests-session@processes",
+        Workload(requests=400, concurrency=8, warmup=0),
+        server.url,
+    ).outcome
     whole = children() - before
     assert 0.1 * whole < outcome.cpu_seconds < whole
     assert outcome.processes == 8
@@ -156,10 +199,16 @@ def test_cpu_and_memory_are_those_of_all_processes(server):
 
 @pytest.mark.parametrize(
     ("strategy", "read", "least", "most"),
-    [("http.client", "whole", 30, 48), ("pycurl@multi", "whole", 30, 48), ("http.client", "chunks", 0, 20)],
+    [
+        ("http.client", "whole", 30, 48),
+        ("pycurl@multi", "whole", 30, 48),
+        ("http.client", "chunks", 0, 20),
+    ],
 )
 def test_memory_above_idle_is_what_the_bodies_cost(strategy, read, least, most):
-    """The peak includes a body of 32 MiB once if it is read whole, and not if it is read in chunks."""
+    """The peak includes a body of 32 MiB once if it is read whole, and not if it is
+    read in chunks.
+    """
     body = ok(bytes(32 << 20))
     with counting_server(lambda _: body) as server:
         workload = Workload(requests=3, concurrency=1, warmup=1, read=read)
@@ -173,9 +222,13 @@ FEW = 16
 WANTED = 40
 
 
-@pytest.mark.parametrize("strategy", ["http.client", "requests", "aiohttp", "httpx", "pycurl"])
+@pytest.mark.parametrize(
+    "strategy", ["http.client", "requests", "aiohttp", "httpx", "pycurl"]
+)
 def test_a_name_that_is_not_found_opens_no_connection(strategy):
-    measured = measure(strategy, Workload(requests=2, warmup=0, timeout=20), "http://nowhere.invalid:9")
+    measured = measure(
+        strategy, Workload(requests=2, warmup=0, timeout=20), "http://nowhere.invalid:9"
+    )
     assert measured.samples.errors == {"connect": 2}
     assert measured.outcome.connections_opened == 0
 
@@ -188,11 +241,15 @@ def leave_few_descriptors():
 
 
 @linux
-@pytest.mark.parametrize("strategy", ["requests-session@threads", "aiohttp@workers", "urllib3@gevent"])
+@pytest.mark.parametrize(
+    "strategy", ["requests-session@threads", "aiohttp@workers", "urllib3@gevent"]
+)
 def test_a_process_without_descriptors_says_so_and_counts_what_it_opened(strategy):
     with counting_server(hold=0.1) as server:
         workload = Workload(requests=2 * WANTED, concurrency=WANTED, warmup=0)
-        measured = measure(strategy, workload, server.url, on_start=leave_few_descriptors)
+        measured = measure(
+            strategy, workload, server.url, on_start=leave_few_descriptors
+        )
         assert set(measured.samples.errors) == {"other:EMFILE"}
         assert measured.outcome.connections_opened == server.accepted > 0
 
@@ -205,7 +262,7 @@ class Cycle:
         self.itself = self
 
 class Litters:
-    '''Each request leaves garbage that only the collector frees. A body has one byte for each piece that is left.'''
+    '''Each request leaves garbage that only the collector frees. Bodies count it.'''
 
     def __init__(self, budget, opened): ...
 
@@ -232,7 +289,9 @@ def test_no_garbage_of_the_warm_up_is_left_when_the_clock_starts(connections, tm
 
 @linux
 def test_a_trial_that_is_killed_takes_its_pool_with_it():
-    """The pool's processes hold the pipe open, so only the process itself shows that it has ended, and how."""
+    """The pool's processes hold the pipe open, so only the process itself shows that it
+    has ended, and how.
+    """
     pool = []
 
     def kill_after_some(finished):
@@ -244,7 +303,13 @@ def test_a_trial_that_is_killed_takes_its_pool_with_it():
     with counting_server(hold=0.02) as server:
         workload = Workload(duration=30, concurrency=4, warmup=0)
         with pytest.raises(TrialFailed, match="SIGKILL"):
-            measure("requests-session@processes", workload, server.url, on_progress=kill_after_some, patience=-26)
+            measure(
+                "requests-session@processes",
+                workload,
+                server.url,
+                on_progress=kill_after_some,
+                patience=-26,
+            )
     assert len(pool) == 4
     eventually(lambda: not any(map(is_alive, pool)), "the pool ends")
 
@@ -265,21 +330,36 @@ def drip():
         (ok, {"requests": 1_000_000}, {"deadline": 0.6}, "deadline"),
         (lambda: Stall(b""), {"timeout": 5.0}, {"patience": -4}, "stalled"),
         (drip, {"timeout": 0.5, "request_limit": 0.7}, {}, r"0\.7 s"),
-        (lambda: chain([HEAD + b"\r\n"], repeat(bytes(1 << 20))), {"memory_limit": 200 << 20}, {}, "200 MiB"),
+        (
+            lambda: chain([HEAD + b"\r\n"], repeat(bytes(1 << 20))),
+            {"memory_limit": 200 << 20},
+            {},
+            "200 MiB",
+        ),
     ],
     ids=["deadline", "silence", "byte by byte", "endless"],
 )
 def test_a_trial_ends_at_each_of_its_limits(answer, workload, limits, reason):
     workload = Workload(**{"requests": 1, "concurrency": 1, "warmup": 0} | workload)
-    with counting_server(lambda _: answer()) as server, pytest.raises(TrialFailed, match=reason):
+    with (
+        counting_server(lambda _: answer()) as server,
+        pytest.raises(TrialFailed, match=reason),
+    ):
         measure("http.client@process-chunks", workload, server.url, **limits)
     assert trial_processes() == []
 
 
 def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
     seen, finished = [], []
-    context = TrialContext(strategies.find("http.client"), Workload(), PeerAddress("http://host"), str(tmp_path))
-    watch = measurement.Watch(context, SimpleNamespace(each=[]), math.inf, 30, finished.append, seen.append)
+    context = TrialContext(
+        strategies.find("http.client"),
+        Workload(),
+        PeerAddress("http://host"),
+        str(tmp_path),
+    )
+    watch = measurement.Watch(
+        context, SimpleNamespace(each=[]), math.inf, 30, finished.append, seen.append
+    )
     warm_up, log = SampleLog(tmp_path / "warm-up", 0, 4), SampleLog(tmp_path, 0, 20)
     looks = [watch.report_progress()]
     warm_up.write_late(0, 1.0, 0.1, 0, 0, 1)
@@ -292,18 +372,29 @@ def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
     looks += [watch.report_progress(), watch.report_progress()]
     warm_up.close(0)
     log.close(0)
-    assert (looks, finished, seen) == ([0, 1, 4, 6, 6], [0, 0, 3, 5, 5], [0, 1, 4, 0, 0])
+    assert (looks, finished, seen) == (
+        [0, 1, 4, 6, 6],
+        [0, 0, 3, 5, 5],
+        [0, 1, 4, 0, 0],
+    )
 
 
 @pytest.mark.parametrize("client", ["requests-session", "aiohttp"])
-def test_no_client_uses_passwords_or_proxies_of_the_environment_or_keeps_cookies(client, tmp_path, monkeypatch):
+def test_no_client_uses_passwords_or_proxies_of_the_environment_or_keeps_cookies(
+    client, tmp_path, monkeypatch
+):
     for variable in ("HTTP_PROXY", "http_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
-    (tmp_path / ".netrc").write_text("default login mine password secret\n", encoding="ascii")  # for any host
+    (tmp_path / ".netrc").write_text(
+        "default login mine password secret\n", encoding="ascii"
+    )  # for any host
     (tmp_path / ".netrc").chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    head = b"HTTP/1.1 200 OK\r\nSet-Cookie: seen=before; Path=/\r\nContent-Length: 2\r\n\r\n"
+    head = (
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: seen=before; Path=/\r\nContent-Length:"
+        b" 2\r\n\r\n"
+    )
     with counting_server(lambda _: head + b"{}") as server:
         measured = measure(client, Workload(requests=4, warmup=0), server.url)
         for name in ("authorization", "cookie"):
@@ -318,9 +409,13 @@ def test_no_client_uses_passwords_or_proxies_of_the_environment_or_keeps_cookies
 )
 def test_a_slice_lasts_for_several_waves(wave, least_waves, slices, tmp_path):
     context = TrialContext(
-        strategies.find("http.client"), Workload(duration=2.0), PeerAddress("http://host"), str(tmp_path),
-        slices=8, least_waves=least_waves,
-    )  # fmt: skip
+        strategies.find("http.client"),
+        Workload(duration=2.0),
+        PeerAddress("http://host"),
+        str(tmp_path),
+        slices=8,
+        least_waves=least_waves,
+    )
     assert measurement.choose_slices(context, wave) == slices
 
 
@@ -337,11 +432,16 @@ def test_a_trial_has_as_many_slices_as_its_waves_permit():
 
 @pytest.mark.real
 @pytest.mark.parametrize(
-    "strategy", ["http.client@threads", "pycurl@multi", "aiohttp@workers", "http.client@processes"]
+    "strategy",
+    ["http.client@threads", "pycurl@multi", "aiohttp@workers", "http.client@processes"],
 )
 def test_a_load_begins_as_if_it_had_been_going_on(strategy):
-    """Of its delay, the first request of a slot asks for a fourth, two, three, or all."""
-    workload = Workload(duration=0.3, concurrency=4, delay=Delay.parse("20ms"), warmup=0)
+    """Of its delay, the first request of a slot asks for a fourth, two,
+    three, or all.
+    """
+    workload = Workload(
+        duration=0.3, concurrency=4, delay=Delay.parse("20ms"), warmup=0
+    )
     with counting_server(hold=0.001) as server:
         found = measure(strategy, workload, server.url, slices=2)
     asked = found.samples.delays(delay_of(workload))

@@ -71,14 +71,22 @@ class Stepped(Scripted):
 
 @pytest.fixture
 def context(monkeypatch, tmp_path):
-    for name, kind in (("Scripted", "blocking"), ("AsyncScripted", "asyncio"), ("Stepped", "blocking")):
-        spec = strategies.ClientSpec(name, "python", "pool", kind=kind, import_path=f"{__name__}:{name}")
+    for name, kind in (
+        ("Scripted", "blocking"),
+        ("AsyncScripted", "asyncio"),
+        ("Stepped", "blocking"),
+    ):
+        spec = strategies.ClientSpec(
+            name, "python", "pool", kind=kind, import_path=f"{__name__}:{name}"
+        )
         monkeypatch.setitem(strategies.CLIENTS, name, spec)
 
     def make(client="Scripted", **workload):
         executor = "workers" if client == "AsyncScripted" else "serial"
         strategy = strategies.Strategy(client, client, executor)
-        return TrialContext(strategy, Workload(**workload), PeerAddress("http://host"), str(tmp_path))
+        return TrialContext(
+            strategy, Workload(**workload), PeerAddress("http://host"), str(tmp_path)
+        )
 
     return make
 
@@ -121,7 +129,9 @@ def test_a_record_holds_number_times_size_and_status(client, context, tmp_path):
     assert found.records["status"].tolist() == [203] * 5
     assert found.records["bytes"].tolist() == [12] * 5
     assert (np.diff(found.records["start"]) > 0).all()
-    assert (found.records["start"] + found.records["seconds"])[-1] >= found.records["start"][0]
+    assert (found.records["start"] + found.records["seconds"])[-1] >= found.records[
+        "start"
+    ][0]
 
 
 @EACH
@@ -134,9 +144,15 @@ def test_a_record_holds_number_times_size_and_status(client, context, tmp_path):
         ("body", "protocol", "Expecting value"),
     ],
 )
-def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, kind, example, context, tmp_path):
-    """A response that cannot be parsed is a failure if the workload asks for parsing."""
-    more = {"method": "POST", "body": "not json", "parse": True} if word == "body" else {}
+def test_every_failure_is_recorded_under_its_kind_with_an_example(
+    client, word, kind, example, context, tmp_path
+):
+    """A response that cannot be parsed is a failure if the workload asks
+    for parsing.
+    """
+    more = (
+        {"method": "POST", "body": "not json", "parse": True} if word == "body" else {}
+    )
     send_all(context(client, path=f"/{word}", requests=3, **more), RequestNumbers(3))
     found = log_reader.read_measured(tmp_path)
     assert found.errors == {kind: 3}
@@ -147,21 +163,35 @@ def test_every_failure_is_recorded_under_its_kind_with_an_example(client, word, 
 @EACH
 @pytest.mark.parametrize(
     ("status", "errors"),
-    [("404", {}), ("203", {}), ("200", {"status-2xx": 3}), ("301", {"status-3xx": 3}), ("503", {"status-5xx": 3})],
+    [
+        ("404", {}),
+        ("203", {}),
+        ("200", {"status-2xx": 3}),
+        ("301", {"status-3xx": 3}),
+        ("503", {"status-5xx": 3}),
+    ],
 )
-def test_a_status_outside_the_expected_ones_is_an_error(client, status, errors, context, tmp_path):
+def test_a_status_outside_the_expected_ones_is_an_error(
+    client, status, errors, context, tmp_path
+):
     workload = {"expect": Statuses.parse("201-299, 404"), "parse": status != "404"}
-    send_all(context(client, path=f"/{status}", requests=3, **workload), RequestNumbers(3))
+    send_all(
+        context(client, path=f"/{status}", requests=3, **workload), RequestNumbers(3)
+    )
     assert log_reader.read_measured(tmp_path).errors == errors
 
 
 @pytest.mark.parametrize("client", ["Scripted", "AsyncScripted"])
 @pytest.mark.parametrize(("word", "size"), [("200", 12), ("204", 0)])
-def test_the_time_since_the_first_byte_is_recorded(client, word, size, context, tmp_path):
+def test_the_time_since_the_first_byte_is_recorded(
+    client, word, size, context, tmp_path
+):
     """It is 0 without a body. An executor that drives its client does not know it."""
     with pytest.raises(PluginError, match="body as it arrives"):
         CallerFactory(context("Stepped", first_byte=True)).record(1)
-    send_all(context(client, path=f"/{word}", requests=3, first_byte=True), RequestNumbers(3))
+    send_all(
+        context(client, path=f"/{word}", requests=3, first_byte=True), RequestNumbers(3)
+    )
     records = log_reader.read_measured(tmp_path).records
     assert records["bytes"].tolist() == [size] * 3
     assert ((records["elapsed"] > 0) == bool(size)).all()

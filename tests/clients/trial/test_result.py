@@ -13,18 +13,31 @@ from clients.documents import a_planned_trial
 
 DONE = {"status": "done", "figures": {"requests": 7, "wall_seconds": 0.1}}
 USED = {
-    "began": 0.0, "wall_seconds": 0.1, "cpu_seconds": 0.1, "connections_begun": 1, "connections_in_all": 1,
+    "began": 0.0,
+    "wall_seconds": 0.1,
+    "cpu_seconds": 0.1,
+    "connections_begun": 1,
+    "connections_in_all": 1,
     "processes": 1,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
     ("figures", "named"),
     [
-        ({"measured": USED | {"connections_opened": -1}}, "measured.connections_opened"),
+        (
+            {"measured": USED | {"connections_opened": -1}},
+            "measured.connections_opened",
+        ),
         ({"figures": {"requests_per_second": math.nan}}, "figures.requests_per_second"),
-        ({"verdict": {"bound": "mixed", "shares": {"client": math.nan}}}, "verdict.shares.client"),
-        ({"figures": {"latency_seconds": {"mean": 1.0}}}, "figures.latency_seconds.p50"),
+        (
+            {"verdict": {"bound": "mixed", "shares": {"client": math.nan}}},
+            "verdict.shares.client",
+        ),
+        (
+            {"figures": {"latency_seconds": {"mean": 1.0}}},
+            "figures.latency_seconds.p50",
+        ),
         ({"status": "planned"}, "status"),
     ],
 )

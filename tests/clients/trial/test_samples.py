@@ -37,18 +37,45 @@ def log(tmp_path):
     made.close(0)
 
 
-def put(log: SampleLog, number: int, *, start: float | None = None, seconds: float = 0.25, code: int = 0) -> None:
+def put(
+    log: SampleLog,
+    number: int,
+    *,
+    start: float | None = None,
+    seconds: float = 0.25,
+    code: int = 0,
+) -> None:
     """Write a finished request. Its default start is 100 s plus its number."""
-    log.write_late(number, 100.0 + number if start is None else start, seconds, 10, 0 if code else 200, code)
+    log.write_late(
+        number,
+        100.0 + number if start is None else start,
+        seconds,
+        10,
+        0 if code else 200,
+        code,
+    )
 
 
 def begin(log: SampleLog, number: int) -> None:
-    """Write a record that is not yet done, as a reader may see it in the middle of a write."""
-    sample_log.write_record(log.buffer, log.base + number * sample_log.RECORD_SIZE, 100.0 + number, 0.0, 0, 0, 0, 0)
+    """Write a record that is not yet done, as a reader may see it in the middle of a
+    write.
+    """
+    sample_log.write_record(
+        log.buffer,
+        log.base + number * sample_log.RECORD_SIZE,
+        100.0 + number,
+        0.0,
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 def new_numbers(follower: log_reader.LogFollower) -> list[int]:
-    """Return the numbers of the new records, each of which started 100 s after its number."""
+    """Return the numbers of the new records, each of which started 100 s after its
+    number.
+    """
     records, numbers = follower.new_records()
     assert (records["start"] - 100.0).tolist() == numbers.tolist()
     return numbers.tolist()
@@ -68,14 +95,18 @@ def test_every_finished_request_is_read_with_what_was_written(log, tmp_path):
 
 
 def test_shards_share_the_log_and_each_has_every_third_record(tmp_path):
-    """Each writes its own requests 0, 1, 2, …; the reader returns the numbers of the trial."""
+    """Each writes its own requests 0, 1, 2, …; the reader returns the numbers of the
+    trial.
+    """
     for shard in range(3):
         made = SampleLog(tmp_path, -3, 12, shard, 3)
         made.begin()
         for own in (-1, 0, 1, 2):
             made.write_late(own, 100.0 + own, 0.5, shard, 200, 0)
         made.close(0)
-        (tmp_path / f"{os.getpid()}{sample_log.NOTE_SUFFIX}").rename(tmp_path / f"{shard}{sample_log.NOTE_SUFFIX}")
+        (tmp_path / f"{os.getpid()}{sample_log.NOTE_SUFFIX}").rename(
+            tmp_path / f"{shard}{sample_log.NOTE_SUFFIX}"
+        )
     found = log_reader.read_measured(tmp_path)
     assert sorted(found.numbers.tolist()) == list(range(9))
     assert found.records["bytes"].tolist() == [number % 3 for number in found.numbers]
@@ -87,15 +118,20 @@ def test_errors_are_counted_by_kind_with_the_first_message_of_each(tmp_path):
     put(log, -1, code=log.error_code("protocol", "in the warm-up"))
     reset = log.error_code("reset", "first")
     assert log.error_code("reset", "second") == reset == sample_log.ERROR_CODES["reset"]
-    strange, stranger = (log.error_code(kind, f"of {kind}") for kind in ("other:Strange", "other:Stranger"))
+    strange, stranger = (
+        log.error_code(kind, f"of {kind}")
+        for kind in ("other:Strange", "other:Stranger")
+    )
     for number, code in enumerate((reset, reset, strange, 0, stranger)):
         put(log, number, code=code)
     log.close(0)
     found = log_reader.read_measured(tmp_path)
     assert found.errors == {"reset": 2, "other:Strange": 1, "other:Stranger": 1}
     assert found.examples == {
-        "reset": "first", "other:Strange": "of other:Strange", "other:Stranger": "of other:Stranger",
-    }  # fmt: skip
+        "reset": "first",
+        "other:Strange": "of other:Strange",
+        "other:Stranger": "of other:Stranger",
+    }
 
 
 def test_a_line_that_was_not_written_whole_hides_no_error(log, tmp_path):
@@ -123,7 +159,9 @@ def test_disk_space_is_reserved_as_it_is_used(tmp_path):
 @pytest.mark.real
 def test_several_processes_write_one_log(log, tmp_path):
     put(log, 0)
-    subprocess.run([sys.executable, "-c", ANOTHER_PROCESS, tmp_path], check=True, timeout=30)
+    subprocess.run(
+        [sys.executable, "-c", ANOTHER_PROCESS, tmp_path], check=True, timeout=30
+    )
     put(log, 1, code=log.error_code("other:Strange", "a later one"))
     found = log_reader.read_measured(tmp_path)
     assert found.numbers.tolist() == [0, 1, 5, 40]
@@ -166,7 +204,9 @@ def test_requests_are_counted_whatever_gaps_their_numbers_have(tmp_path):
     log.close(0)
 
 
-def test_requests_in_a_row_are_counted_although_the_file_system_knows_of_none(tmp_path, monkeypatch):
+def test_requests_in_a_row_are_counted_although_the_file_system_knows_of_none(
+    tmp_path, monkeypatch
+):
     """Some in user space learn only later what was written to a mapped file."""
 
     def know_nothing(*_):
@@ -184,9 +224,16 @@ def test_requests_in_a_row_are_counted_although_the_file_system_knows_of_none(tm
 @pytest.mark.parametrize("shards", [1, 3, 4])
 def test_the_log_of_a_divided_trial_begins_with_its_warm_up(shards, tmp_path):
     """Its first record is that of the first request of the warm-up."""
-    workload = Workload(duration=0.01, concurrency=2000, shards=shards, connections="warm")
+    workload = Workload(
+        duration=0.01, concurrency=2000, shards=shards, connections="warm"
+    )
     folder = tmp_path / "log"
-    context = TrialContext(strategies.find("aiohttp@semaphore"), workload, PeerAddress("http://127.0.0.1"), str(folder))
+    context = TrialContext(
+        strategies.find("aiohttp@semaphore"),
+        workload,
+        PeerAddress("http://127.0.0.1"),
+        str(folder),
+    )
     own = context.of_shard(0)
     recording.preallocate(own)
     counted = log_reader.FinishedCounter(folder)

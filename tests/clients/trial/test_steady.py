@@ -1,4 +1,6 @@
-"""The steady part of a closed load: its rate beside that of a queue whose rate is known."""
+"""The steady part of a closed load: its rate beside that of a queue whose rate is
+known.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,23 @@ from clientlab.trial.samples import RECORD, Records, Samples
 from clientlab.trial.steady import Steady, find_long_seconds, find_steady
 
 Draw = Callable[[np.random.Generator], float]
-COUNTS = dict.fromkeys(("connections_begun", "connections_opened", "connections_in_all", "processes"), 1)
+COUNTS = dict.fromkeys(
+    ("connections_begun", "connections_opened", "connections_in_all", "processes"), 1
+)
 
 
-def queue(draw: Draw, slots: int, seconds: float, places: int | None = None, began: float = 0.0) -> Records:
-    """Return the records of a slice: each of the slots sends one request after the other.
+def queue(
+    draw: Draw,
+    slots: int,
+    seconds: float,
+    places: int | None = None,
+    began: float = 0.0,
+) -> Records:
+    """Return the records of a slice: each of the slots sends one request after the
+    other.
 
-    `draw`: the seconds of service of a request. `places`: requests that are served at once,
-    first come, first served; None serves all.
+    `draw`: the seconds of service of a request. `places`: requests that are served at
+    once, first come, first served; None serves all.
     """
     random = np.random.default_rng(1)
     free = [0.0] * (places or slots)
@@ -70,7 +81,9 @@ def test_the_rate_is_that_of_a_load_without_an_end(draw, slots, places, seconds,
 
 
 def test_only_requests_between_the_first_and_the_last_wave_count():
-    """In a queue of 32 for 4 places, the first 4 requests take 0.2 s, and steady ones 1.6 s."""
+    """In a queue of 32 for 4 places, the first 4 requests take 0.2 s, and steady ones
+    1.6 s.
+    """
     records = queue(lambda _random: 0.2, 32, 16.5, 4)
     counted = records[steady_of(records, 32, 16.5).counted]
     assert records["seconds"].min() == pytest.approx(0.2)
@@ -86,7 +99,9 @@ def test_a_slice_of_a_few_waves_has_no_rate():
 
 
 def test_threads_that_wait_between_their_requests_have_windows():
-    """32 threads take turns with the GIL: 25 requests are in flight on average, and all 32 once, near the end."""
+    """32 threads take turns with the GIL: 25 requests are in flight on average, and all
+    32 once, near the end.
+    """
     random = np.random.default_rng(3)
     rows, ready, gil = [], [0.0] * 32, 0.0
     while ready[0] < 0.35:
@@ -109,7 +124,9 @@ def test_a_client_with_fewer_places_than_planned_is_judged_by_these():
 
 def test_slices_have_windows_of_their_own():
     parts = [queue(lambda _random: 0.05, 8, 0.98, began=began) for began in (0.0, 1.1)]
-    outcome = Outcome(began=0.0, wall_seconds=2.2, slices=(1.1, 1.1), cpu_seconds=0.0, **COUNTS)
+    outcome = Outcome(
+        began=0.0, wall_seconds=2.2, slices=(1.1, 1.1), cpu_seconds=0.0, **COUNTS
+    )
     steady = find_steady(sampled(np.concatenate(parts)), outcome, 1.96, 8)
     assert [window.rate for window in steady.windows] == [pytest.approx(160.0)] * 2
     assert steady.counted.sum() == 2 * 8 * 17  # of 20 waves, without those at its ends

@@ -1,4 +1,6 @@
-"""The load model: when each request is planned, and what each shard of a divided trial does."""
+"""The load model: when each request is planned, and what each shard of a divided trial
+does.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from statistics import mean, stdev
 import pytest
 
 from clientlab.errors import FieldError
-from clientlab.workload.load import arrivals_of, check_load, is_warm, longest_pause, plan_arrivals, requests_in
+from clientlab.workload.load import (
+    arrivals_of,
+    check_load,
+    is_warm,
+    longest_pause,
+    plan_arrivals,
+    requests_in,
+)
 from clientlab.workload.requests import requests_of
 from clientlab.workload.values import Delay, Stages, parse_rate
 from clientlab.workload.workload import Workload, check_shards, delay_of, take_share
@@ -42,24 +51,38 @@ def test_even_arrivals_are_planned_for_the_time_until_the_next_one_would_begin()
 
 
 def test_a_stage_changes_the_rate_exactly_at_its_time():
-    """100 per second for 30 s, then 1,000 per second: no request is lost at the step."""
+    """100 per second for 30 s, then 1,000 per second: no request is lost at
+    the step.
+    """
     found = starts(stages=Stages.parse("0s:100/s,30s:1000/s"), duration=40.0)
     assert len(found) == 3000 + 10_000
     assert found[2999:3002] == pytest.approx([29.99, 30.0, 30.001])
-    assert {round(later - earlier, 9) for earlier, later in pairwise(found[3000:])} == {0.001}
+    assert {round(later - earlier, 9) for earlier, later in pairwise(found[3000:])} == {
+        0.001
+    }
 
 
-def test_poisson_arrivals_have_exponential_gaps_and_a_number_whose_variance_is_its_mean():
-    gaps = [later - earlier for earlier, later in pairwise(starts(rate=200, arrivals="poisson", requests=20_000))]
+def test_poisson_arrivals_have_exponential_gaps_and_a_poisson_number():
+    gaps = [
+        later - earlier
+        for earlier, later in pairwise(
+            starts(rate=200, arrivals="poisson", requests=20_000)
+        )
+    ]
     assert mean(gaps) == pytest.approx(0.005, rel=0.03)
     assert stdev(gaps) == pytest.approx(0.005, rel=0.03)
-    counts = [len(starts(rate=100, arrivals="poisson", duration=1.0, seed=seed)) for seed in range(300)]
+    counts = [
+        len(starts(rate=100, arrivals="poisson", duration=1.0, seed=seed))
+        for seed in range(300)
+    ]
     assert mean(counts) == pytest.approx(100, rel=0.02)
     assert stdev(counts) == pytest.approx(10, rel=0.15)
 
 
 def test_the_start_of_a_request_depends_only_on_seed_and_number():
-    short, long = (starts(rate=50, arrivals="poisson", requests=count) for count in (20, 900))
+    short, long = (
+        starts(rate=50, arrivals="poisson", requests=count) for count in (20, 900)
+    )
     assert short == long[:20]
     assert short != starts(rate=50, arrivals="poisson", requests=20, seed=2)
     plan_arrivals.cache_clear()
@@ -68,11 +91,19 @@ def test_the_start_of_a_request_depends_only_on_seed_and_number():
 
 @pytest.mark.parametrize("spacing", ["uniform", "poisson"])
 def test_a_request_is_due_from_its_planned_start_on(spacing):
-    schedule = arrivals_of(Workload(stages=Stages.parse("0s:50/s,1s:200/s"), duration=2.0, arrivals=spacing))
+    schedule = arrivals_of(
+        Workload(
+            stages=Stages.parse("0s:50/s,1s:200/s"), duration=2.0, arrivals=spacing
+        )
+    )
     assert (schedule.due(-1.0), schedule.due(99.0)) == (0, schedule.count)
     for number in range(schedule.count - 1):
         start, following = schedule.start_of(number), schedule.start_of(number + 1)
-        assert schedule.due(start + 1e-7) == schedule.due((start + following) / 2) == number + 1
+        assert (
+            schedule.due(start + 1e-7)
+            == schedule.due((start + following) / 2)
+            == number + 1
+        )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +117,9 @@ def test_a_request_is_due_from_its_planned_start_on(spacing):
         ({"requests": 7, "connections": "warm"}, 7, True),
     ],
 )
-def test_a_duration_decides_the_requests_of_an_open_load_and_opens_connections_early(fields, requests, warm):
+def test_a_duration_decides_the_requests_of_an_open_load_and_opens_connections_early(
+    fields, requests, warm
+):
     workload = workload_of_document(**fields)
     assert (requests_in(workload), is_warm(workload)) == (requests, warm)
 
@@ -109,33 +142,53 @@ def test_a_load_that_cannot_be_sent_is_refused(fields, field):
     assert refusal.value.key == (field,)
 
 
-@pytest.mark.parametrize(("requests", "in_flight", "shards"), [(7, 7, 7), (1001, 33, 8)])
+@pytest.mark.parametrize(
+    ("requests", "in_flight", "shards"), [(7, 7, 7), (1001, 33, 8)]
+)
 def test_shards_divide_requests_and_concurrency_exactly(requests, in_flight, shards):
     parts = shares(Workload(requests=requests, shards=shards), in_flight)
     for whole, found in (
-        (requests, [requests_in(part) for part in parts]), (in_flight, [part.concurrency for part in parts]),
-    ):  # fmt: skip
+        (requests, [requests_in(part) for part in parts]),
+        (in_flight, [part.concurrency for part in parts]),
+    ):
         assert sum(found) == whole
         assert max(found) - min(found) <= 1
 
 
 def test_each_request_of_a_trial_belongs_to_one_shard_and_is_unchanged():
     """The requests of their warm-ups differ as well, and have numbers below 0."""
-    workload = Workload(path="/todos/{k}", delay=Delay.parse("exponential:50ms"), requests=11, shards=3)
-    make, delay, parts = requests_of(workload, URL), delay_of(workload), shares(workload)
-    found = [(requests_of(part, URL)(k).url, delay_of(part)(k)) for part in parts for k in range(part.requests)]
+    workload = Workload(
+        path="/todos/{k}", delay=Delay.parse("exponential:50ms"), requests=11, shards=3
+    )
+    make, delay, parts = (
+        requests_of(workload, URL),
+        delay_of(workload),
+        shares(workload),
+    )
+    found = [
+        (requests_of(part, URL)(k).url, delay_of(part)(k))
+        for part in parts
+        for k in range(part.requests)
+    ]
     assert sorted(found) == sorted((make(k).url, delay(k)) for k in range(11))
     numbers = {part.number_of(k) for part in parts for k in (-2, -1)}
     assert len(numbers) == 6
     assert max(numbers) < 0
 
 
-@pytest.mark.parametrize("load", [
-    {"rate": "60/m", "requests": 11}, {"stages": "0s:20/s,1s:60/s", "duration": 2.0},
-    {"rate": 200, "duration": 0.5, "arrivals": "poisson"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"rate": "60/m", "requests": 11},
+        {"stages": "0s:20/s,1s:60/s", "duration": 2.0},
+        {"rate": 200, "duration": 0.5, "arrivals": "poisson"},
+    ],
+)
 def test_shards_keep_the_planned_start_of_every_request(load):
-    whole, divided = arrivals_of(workload_of_document(**load)), shares(workload_of_document(**load, shards=4))
+    whole, divided = (
+        arrivals_of(workload_of_document(**load)),
+        shares(workload_of_document(**load, shards=4)),
+    )
     parts = [arrivals_of(part) for part in divided]
     assert sorted(part.start_of(k) for part in parts for k in range(part.count)) == [
         whole.start_of(k) for k in range(whole.count)
@@ -148,7 +201,9 @@ def test_shards_keep_the_planned_start_of_every_request(load):
         assert longest_pause(share) >= max(b - a for a, b in pairwise(gaps)) - 1e-9
 
 
-@pytest.mark.parametrize(("shards", "requests", "in_flight"), [(5, 4, 32), (33, None, 32), (2, 9, 1)])
+@pytest.mark.parametrize(
+    ("shards", "requests", "in_flight"), [(5, 4, 32), (33, None, 32), (2, 9, 1)]
+)
 def test_a_shard_without_a_request_is_refused(shards, requests, in_flight):
     with pytest.raises(FieldError, match=r"^shards: "):
         check_shards(shards, requests, in_flight, "aiohttp")

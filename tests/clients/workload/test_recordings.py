@@ -1,4 +1,6 @@
-"""Files of recorded requests: each format, what is left out, and the schedule of recorded times."""
+"""Files of recorded requests: each format, what is left out, and the schedule of
+recorded times.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,19 @@ from itertools import zip_longest
 import pytest
 
 from clientlab.errors import FieldError
-from clientlab.workload.load import arrivals_of, check_load, is_open, is_warm, longest_pause, requests_in
-from clientlab.workload.recordings import Recorded, pin_recorded_requests, read_recorded_requests
+from clientlab.workload.load import (
+    arrivals_of,
+    check_load,
+    is_open,
+    is_warm,
+    longest_pause,
+    requests_in,
+)
+from clientlab.workload.recordings import (
+    Recorded,
+    pin_recorded_requests,
+    read_recorded_requests,
+)
 from clientlab.workload.workload import Workload, take_share
 
 
@@ -18,14 +31,30 @@ def log_line(line: str, second: int = 36, end: str = "") -> str:
 
 
 def caddy_line(uri: str, ts: object = 1.5, **changes) -> str:
-    request = {"method": "GET", "host": "a.test", "uri": uri, "headers": {"Accept": ["x/y"], "Cookie": ["REDACTED"]}}
+    request = {
+        "method": "GET",
+        "host": "a.test",
+        "uri": uri,
+        "headers": {"Accept": ["x/y"], "Cookie": ["REDACTED"]},
+    }
     request |= {key: changes.pop(key) for key in list(changes) if key in request}
-    return json.dumps({"ts": ts, "logger": "http.log.access.log0", "request": request, "status": 200, **changes})
+    return json.dumps(
+        {
+            "ts": ts,
+            "logger": "http.log.access.log0",
+            "request": request,
+            "status": 200,
+            **changes,
+        }
+    )
 
 
 def har_of(*requests: dict, times=()) -> str:
     made = ({"method": "GET", "headers": [], **one} for one in requests)
-    entries = [{"request": one, "startedDateTime": time} for one, time in zip_longest(made, times)]
+    entries = [
+        {"request": one, "startedDateTime": time}
+        for one, time in zip_longest(made, times)
+    ]
     return json.dumps({"log": {"entries": entries}})
 
 
@@ -42,89 +71,176 @@ def lines_of(recorded: Recorded) -> list[str]:
     return [f"{one.method} {one.url}" for one in recorded.requests]
 
 
-@pytest.mark.parametrize("end", ["", ' "http://a.test/" "Mozilla \\"x\\"" "203.0.113.7"'])
+@pytest.mark.parametrize(
+    "end", ["", ' "http://a.test/" "Mozilla \\"x\\"" "203.0.113.7"']
+)
 def test_equal_requests_of_an_access_log_become_one_with_a_weight(replay, end):
     """POST, the bytes of a TLS handshake, a timeout and OPTIONS * are left out."""
     wanted = ("GET /a?b=c HTTP/1.1", "HEAD / HTTP/2.0", "GET /a?b=c HTTP/1.0")
     others = ("POST /a HTTP/1.1", "\\x16\\x03", "-", "OPTIONS * HTTP/1.0")
-    recorded = read_recorded_requests(replay(*(log_line(one, end=end) for one in (*wanted, *others)), ""))
+    recorded = read_recorded_requests(
+        replay(*(log_line(one, end=end) for one in (*wanted, *others)), "")
+    )
     assert (lines_of(recorded), recorded.weights) == (["GET /a?b=c", "HEAD /"], [2, 1])
     assert {one.body for one in recorded.requests} == {None}
-    assert [text.split()[0] for text in recorded.left_out.split(", ") if text[0].isdigit()] == ["1", "3"]
-    once = read_recorded_requests(replay(*(log_line(one, end=end) for one in wanted[:2])))
-    assert (lines_of(once), once.weights, once.left_out) == (["GET /a?b=c", "HEAD /"], [], "")
+    assert [
+        text.split()[0] for text in recorded.left_out.split(", ") if text[0].isdigit()
+    ] == ["1", "3"]
+    once = read_recorded_requests(
+        replay(*(log_line(one, end=end) for one in wanted[:2]))
+    )
+    assert (lines_of(once), once.weights, once.left_out) == (
+        ["GET /a?b=c", "HEAD /"],
+        [],
+        "",
+    )
 
 
 def test_a_log_of_caddy_has_other_lines_and_other_hosts(replay):
     """Caddy logs a failed request twice, and hides credentials."""
-    lines = ('{"level": "info", "msg": "serving"}', caddy_line("/1"), caddy_line("/2", host="A.test"),
-             caddy_line("/3", host="b.test"), caddy_line("/1", logger="http.log.error"))  # fmt: skip
+    lines = (
+        '{"level": "info", "msg": "serving"}',
+        caddy_line("/1"),
+        caddy_line("/2", host="A.test"),
+        caddy_line("/3", host="b.test"),
+        caddy_line("/1", logger="http.log.error"),
+    )
     recorded = read_recorded_requests(replay(*lines))
-    assert (lines_of(recorded), recorded.requests[0].headers) == (["GET /1", "GET /2"], {"Accept": "x/y"})
-    assert recorded.left_out == "2 that are not HTTP requests, 1 for other hosts than a.test"
+    assert (lines_of(recorded), recorded.requests[0].headers) == (
+        ["GET /1", "GET /2"],
+        {"Accept": "x/y"},
+    )
+    assert (
+        recorded.left_out
+        == "2 that are not HTTP requests, 1 for other hosts than a.test"
+    )
 
 
 TRAEFIK = [
-    {"RequestMethod": "GET", "RequestPath": "/1", "RequestAddr": "a.test",
-     "StartUTC": f"2026-03-01T10:00:{second:09.6f}00Z", "Duration": 10**9, "time": "2026-03-01T10:00:09Z"}
+    {
+        "RequestMethod": "GET",
+        "RequestPath": "/1",
+        "RequestAddr": "a.test",
+        "StartUTC": f"2026-03-01T10:00:{second:09.6f}00Z",
+        "Duration": 10**9,
+        "time": "2026-03-01T10:00:09Z",
+    }
     for second in (0.125, 1.5)
-]  # fmt: skip
+]
 ENVOY_GATEWAY = [
-    {":authority": "a.test", "method": "GET", "x-envoy-origin-path": "/1", "response_code": 200,
-     "start_time": f"2026-03-01T10:00:{second:06.3f}Z"}
+    {
+        ":authority": "a.test",
+        "method": "GET",
+        "x-envoy-origin-path": "/1",
+        "response_code": 200,
+        "start_time": f"2026-03-01T10:00:{second:06.3f}Z",
+    }
     for second in (0.125, 1.5)
-]  # fmt: skip
+]
 ISTIO = [
-    {"authority": "a.test", "method": one["method"], "path": "/1", "start_time": one["start_time"]}
+    {
+        "authority": "a.test",
+        "method": one["method"],
+        "path": "/1",
+        "start_time": one["start_time"],
+    }
     for one in ENVOY_GATEWAY
 ]
 OTHER_MESSAGE = {"level": "info", "time": "2026-03-01T10:00:00Z", "message": "Starting"}
-TCP = {"method": None, "x-envoy-origin-path": None, "start_time": "2026-03-01T10:00:00Z", "path": None}
+TCP = {
+    "method": None,
+    "x-envoy-origin-path": None,
+    "start_time": "2026-03-01T10:00:00Z",
+    "path": None,
+}
 ALB = (
-    '{kind} 2026-03-01T10:00:09.9Z app/shop/50dc 192.0.2.10:40112 - -1 -1 -1 {status} - 34 366 "{line}" '
-    '"an \\"agent\\"" - - - "Root=1-58" "-" "-" 0 2026-03-01T10:00:{second:09.6f}Z "forward" "-" "-" "-" "-" "-" "-"'
+    "{kind} 2026-03-01T10:00:09.9Z app/shop/50dc 192.0.2.10:40112 - -1 -1 -1 {status} -"
+    ' 34 366 "{line}" "an \\"agent\\"" - - - "Root=1-58" "-" "-" 0'
+    ' 2026-03-01T10:00:{second:09.6f}Z "forward" "-" "-" "-" "-" "-" "-"'
 )
-ENVOY = '[2026-03-01T10:00:{second:06.3f}Z] "{line}" {status} UAEX {more}0 11 4 - "-" "curl/8" "6b0e" "{host}" "-"{end}'
+ENVOY = (
+    '[2026-03-01T10:00:{second:06.3f}Z] "{line}" {status} UAEX {more}0 11 4 - "-"'
+    ' "curl/8" "6b0e" "{host}" "-"{end}'
+)
 
 
 def envoy_lines(**parts) -> list[str]:
     parts = {"more": "", "end": "", "status": 200, "host": "a.test", **parts}
-    lines = [("GET /1 HTTP/2", {"second": 0.125}), ("GET /1 HTTP/1.1", {"second": 1.5}),
-             ("GET /2 HTTP/1.1", {"second": 2, "host": "b.test:8443"}), ("- - -", {"second": 3})]  # fmt: skip
+    lines = [
+        ("GET /1 HTTP/2", {"second": 0.125}),
+        ("GET /1 HTTP/1.1", {"second": 1.5}),
+        ("GET /2 HTTP/1.1", {"second": 2, "host": "b.test:8443"}),
+        ("- - -", {"second": 3}),
+    ]
     return [ENVOY.format(line=line, **(parts | own)) for line, own in lines]
 
 
 OTHER_LOGS = {
-    "traefik": [*map(json.dumps, (OTHER_MESSAGE, *TRAEFIK)), json.dumps({**TRAEFIK[0], "RequestAddr": "b.test"})],
-    "envoy gateway": [*map(json.dumps, (TCP, *ENVOY_GATEWAY)),
-                      json.dumps({**ENVOY_GATEWAY[0], ":authority": "b.test"})],
-    "istio": [*map(json.dumps, (TCP, *ISTIO)), json.dumps({**ISTIO[0], "authority": "b.test"})],
+    "traefik": [
+        *map(json.dumps, (OTHER_MESSAGE, *TRAEFIK)),
+        json.dumps({**TRAEFIK[0], "RequestAddr": "b.test"}),
+    ],
+    "envoy gateway": [
+        *map(json.dumps, (TCP, *ENVOY_GATEWAY)),
+        json.dumps({**ENVOY_GATEWAY[0], ":authority": "b.test"}),
+    ],
+    "istio": [
+        *map(json.dumps, (TCP, *ISTIO)),
+        json.dumps({**ISTIO[0], "authority": "b.test"}),
+    ],
     "envoy": envoy_lines(),
-    "istio text": envoy_lines(more='via_upstream - "-" ', end=" outbound|80||a.test 10.0.0.1:1 10.0.0.2:80 - default"),
-    "alb": [ALB.format(kind=kind, second=second, status=status, line=line) for kind, second, status, line in (
-        ("http", 0.125, 200, "GET http://a.test:80/1 HTTP/1.1"), ("h2", 1.5, 502, "GET https://A.test:443/1 HTTP/2.0"),
-        ("https", 2, 200, "GET https://b.test:443/ HTTP/1.1"), ("http", 3, 400, "- http://a.test:80- -"))],
-}  # fmt: skip
+    "istio text": envoy_lines(
+        more='via_upstream - "-" ',
+        end=" outbound|80||a.test 10.0.0.1:1 10.0.0.2:80 - default",
+    ),
+    "alb": [
+        ALB.format(kind=kind, second=second, status=status, line=line)
+        for kind, second, status, line in (
+            ("http", 0.125, 200, "GET http://a.test:80/1 HTTP/1.1"),
+            ("h2", 1.5, 502, "GET https://A.test:443/1 HTTP/2.0"),
+            ("https", 2, 200, "GET https://b.test:443/ HTTP/1.1"),
+            ("http", 3, 400, "- http://a.test:80- -"),
+        )
+    ],
+}
 
 
-@pytest.mark.parametrize("prefix", ["", "proxy-1  | ", "web | 2026-03-02T11:00:00.123456789Z "])
+@pytest.mark.parametrize(
+    "prefix", ["", "proxy-1  | ", "web | 2026-03-02T11:00:00.123456789Z "]
+)
 @pytest.mark.parametrize("lines", OTHER_LOGS.values(), ids=OTHER_LOGS)
 def test_logs_of_other_proxies_have_hosts_and_starts(replay, lines, prefix):
-    """Also with the prefix of `docker compose logs`. Times are the starts, not the ends that the lines also have."""
+    """Also with the prefix of `docker compose logs`.
+
+    Times are the starts, not the ends that the lines also have.
+    """
     recorded = read_recorded_requests(replay(*(prefix + line for line in lines)))
     assert (lines_of(recorded), recorded.weights) == (["GET /1"], [2])
-    assert sorted(recorded.left_out.split(", ")) == ["1 for other hosts than a.test", "1 that are not HTTP requests"]
-    timed = read_recorded_requests(replay(*(prefix + line for line in lines), replay_times=True))
+    assert sorted(recorded.left_out.split(", ")) == [
+        "1 for other hosts than a.test",
+        "1 that are not HTTP requests",
+    ]
+    timed = read_recorded_requests(
+        replay(*(prefix + line for line in lines), replay_times=True)
+    )
     assert list(timed.times) == pytest.approx([0, 1.375])
 
 
-@pytest.mark.parametrize("line", [
-    log_line("GET /2 HTTP/1.1").replace(" 200 -", " - -"), envoy_lines(status="-")[0],
-    ALB.format(kind="http", second=3, status="-", line="GET http://a.test:80/2 HTTP/1.1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        log_line("GET /2 HTTP/1.1").replace(" 200 -", " - -"),
+        envoy_lines(status="-")[0],
+        ALB.format(
+            kind="http", second=3, status="-", line="GET http://a.test:80/2 HTTP/1.1"
+        ),
+    ],
+)
 def test_a_line_without_a_status_is_left_out_alone(replay, line):
     """The answer of another line is known, and so is its request."""
-    good = OTHER_LOGS["alb"][0] if line.startswith("http") else log_line("GET /1 HTTP/1.1")
+    good = (
+        OTHER_LOGS["alb"][0] if line.startswith("http") else log_line("GET /1 HTTP/1.1")
+    )
     recorded = read_recorded_requests(replay(line, good))
     assert (lines_of(recorded), recorded.left_out) == (["GET /1"], "1 without a status")
 
@@ -132,13 +248,26 @@ def test_a_line_without_a_status_is_left_out_alone(replay, line):
 def test_targets_of_vegeta_have_lists_of_headers_and_bodies_in_base64(replay):
     lines = (
         {"method": "GET", "url": "http://a.test/1"},
-        {"method": "PUT", "url": "http://a.test/2", "body": "aGk=", "header": {"X": ["1", "2"], "Cookie": ["a", "b"]}},
+        {
+            "method": "PUT",
+            "url": "http://a.test/2",
+            "body": "aGk=",
+            "header": {"X": ["1", "2"], "Cookie": ["a", "b"]},
+        },
     )
     first, second = read_recorded_requests(replay(*map(json.dumps, lines))).requests
     assert first.url == "/1"
-    assert (second.method, second.body, second.headers) == ("PUT", b"hi", {"X": "1, 2", "Cookie": "a; b"})
+    assert (second.method, second.body, second.headers) == (
+        "PUT",
+        b"hi",
+        {"X": "1, 2", "Cookie": "a; b"},
+    )
     with pytest.raises(FieldError, match="line 1: its body"):  # it may be text
-        read_recorded_requests(replay(json.dumps({"method": "PUT", "url": "http://a.test", "body": "aGk="})))
+        read_recorded_requests(
+            replay(
+                json.dumps({"method": "PUT", "url": "http://a.test", "body": "aGk="})
+            )
+        )
 
 
 def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay):
@@ -146,84 +275,166 @@ def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay)
     posted = {"mimeType": "application/x-www-form-urlencoded", "params": params}
     form = {"method": "POST", "url": "http://a.test/", "postData": posted}
     (request,) = read_recorded_requests(replay(har_of(form))).requests
-    assert (request.body, request.headers) == (b"q=a+b%26&e=", {"Content-Type": posted["mimeType"]})
-    upload = {**form, "postData": {**posted, "mimeType": "multipart/form-data; boundary=x"}}
+    assert (request.body, request.headers) == (
+        b"q=a+b%26&e=",
+        {"Content-Type": posted["mimeType"]},
+    )
+    upload = {
+        **form,
+        "postData": {**posted, "mimeType": "multipart/form-data; boundary=x"},
+    }
     with pytest.raises(FieldError, match=r"entry 2: .*parameters"):
         read_recorded_requests(replay(har_of(form, upload)))
-    assert read_recorded_requests(replay(har_of(form, upload), skip_bad=True)).left_out == "1 that cannot be read"
+    assert (
+        read_recorded_requests(replay(har_of(form, upload), skip_bad=True)).left_out
+        == "1 that cannot be read"
+    )
 
 
-@pytest.mark.parametrize("lines", [
-    ["import http from 'k6/http';", "export default () => { http.get('http://a.test'); }"],
-    ["from locust import HttpUser"], ['{"info": {"schema": "https://schema.getpostman.com/v2"}, "item": []}'],
-    ["{", '  "openapi": "3.1.0"', "}"], ["[]"], ["GET http://a.test/"], ["hello", "world"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [
+            "import http from 'k6/http';",
+            "export default () => { http.get('http://a.test'); }",
+        ],
+        ["from locust import HttpUser"],
+        ['{"info": {"schema": "https://schema.getpostman.com/v2"}, "item": []}'],
+        ["{", '  "openapi": "3.1.0"', "}"],
+        ["[]"],
+        ["GET http://a.test/"],
+        ["hello", "world"],
+    ],
+)
 def test_another_format_is_refused_with_those_that_are_supported(replay, lines):
-    with pytest.raises(FieldError, match=r"HAR.*JSON Lines.*vegeta.*Caddy.*nginx") as refusal:
+    with pytest.raises(
+        FieldError, match=r"HAR.*JSON Lines.*vegeta.*Caddy.*nginx"
+    ) as refusal:
         read_recorded_requests(replay(*lines, skip_bad=True))
     assert "\n" not in str(refusal.value)
 
 
 def test_an_entry_that_cannot_be_read_is_named_or_skipped_and_counted(replay):
     """Its content is not shown, since it may hold a secret."""
-    lines = (log_line("GET /a HTTP/1.1"), log_line("GET /{}?token=hush HTTP/1.1"), "token=hush")
+    lines = (
+        log_line("GET /a HTTP/1.1"),
+        log_line("GET /{}?token=hush HTTP/1.1"),
+        "token=hush",
+    )
     with pytest.raises(FieldError, match=r"line 2: .*skip_bad") as refusal:
         read_recorded_requests(replay(*lines))
     assert "hush" not in str(refusal.value)
     recorded = read_recorded_requests(replay(*lines, skip_bad=True))
-    assert (lines_of(recorded), recorded.left_out) == (["GET /a"], "2 that cannot be read")
+    assert (lines_of(recorded), recorded.left_out) == (
+        ["GET /a"],
+        "2 that cannot be read",
+    )
     with pytest.raises(FieldError, match="no request that can be sent; left out: 1 "):
         read_recorded_requests(replay(log_line("POST /a HTTP/1.1")))
 
 
 TIMED = [
-    ([log_line(f"GET /{k} HTTP/1.1", second) for k, second in enumerate([30, 30, 31, 30, 33])],
-     [0, 1 / 3, 2 / 3, 1, 3], "01324"),
-    ([caddy_line("/0", 100.5, duration=0.5), caddy_line("/1", 101.75, duration=2), caddy_line("/2", 100.25)],
-     [0, 0.25, 0.5], "102"),
-    ([har_of(*({"url": f"http://a.test/{k}"} for k in range(2)),
-             times=["2025-10-10T13:55:36.250Z", "2025-10-10T15:55:36.125+02:00"])], [0, 0.125], "10"),
-]  # fmt: skip
+    (
+        [
+            log_line(f"GET /{k} HTTP/1.1", second)
+            for k, second in enumerate([30, 30, 31, 30, 33])
+        ],
+        [0, 1 / 3, 2 / 3, 1, 3],
+        "01324",
+    ),
+    (
+        [
+            caddy_line("/0", 100.5, duration=0.5),
+            caddy_line("/1", 101.75, duration=2),
+            caddy_line("/2", 100.25),
+        ],
+        [0, 0.25, 0.5],
+        "102",
+    ),
+    (
+        [
+            har_of(
+                *({"url": f"http://a.test/{k}"} for k in range(2)),
+                times=["2025-10-10T13:55:36.250Z", "2025-10-10T15:55:36.125+02:00"],
+            )
+        ],
+        [0, 0.125],
+        "10",
+    ),
+]
 
 
-@pytest.mark.parametrize(("lines", "starts", "order"), TIMED, ids=["access log", "caddy", "har"])
+@pytest.mark.parametrize(
+    ("lines", "starts", "order"), TIMED, ids=["access log", "caddy", "har"]
+)
 def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, order):
     """Sorted, and relative to the first. Shards keep the start of every request."""
     workload = pin_recorded_requests(replay(*lines, replay_times=True, shards=2))
     check_load(workload)
-    assert (is_open(workload), is_warm(workload), workload.requests) == (True, True, len(starts))
+    assert (is_open(workload), is_warm(workload), workload.requests) == (
+        True,
+        True,
+        len(starts),
+    )
     assert lines_of(read_recorded_requests(workload)) == [f"GET /{k}" for k in order]
-    schedule, parts = arrivals_of(workload), [take_share(workload, index, 2) for index in range(2)]
-    assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(starts)
-    assert schedule.length == pytest.approx(starts[-1] * len(starts) / (len(starts) - 1))
-    assert [schedule.due(start + 1e-6) for start in (-1.0, *starts)] == list(range(len(starts) + 1))
+    schedule, parts = (
+        arrivals_of(workload),
+        [take_share(workload, index, 2) for index in range(2)],
+    )
+    assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(
+        starts
+    )
+    assert schedule.length == pytest.approx(
+        starts[-1] * len(starts) / (len(starts) - 1)
+    )
+    assert [schedule.due(start + 1e-6) for start in (-1.0, *starts)] == list(
+        range(len(starts) + 1)
+    )
     assert longest_pause(workload) <= schedule.length
     for index, part in enumerate(map(arrivals_of, parts)):
-        assert [part.start_of(k) for k in range(part.count)] == pytest.approx(starts[index::2])
+        assert [part.start_of(k) for k in range(part.count)] == pytest.approx(
+            starts[index::2]
+        )
     assert sum(map(requests_in, parts)) == len(starts)
 
 
-@pytest.mark.parametrize(("moments", "starts"), [
-    ([100, 100.5, 5000, 5000.25, 9e6], [0, 0.5, 2.5, 2.75, 4.75]), ([100.5, 101.5], [0, 1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("moments", "starts"),
+    [
+        ([100, 100.5, 5000, 5000.25, 9e6], [0, 0.5, 2.5, 2.75, 4.75]),
+        ([100.5, 101.5], [0, 1]),
+    ],
+)
 def test_longer_gaps_of_a_recording_are_shortened(replay, moments, starts):
     lines = [caddy_line(f"/{k}", moment) for k, moment in enumerate(moments)]
-    assert read_recorded_requests(replay(*lines, replay_times=True)).times[-1] == moments[-1] - moments[0]
+    assert (
+        read_recorded_requests(replay(*lines, replay_times=True)).times[-1]
+        == moments[-1] - moments[0]
+    )
     workload = pin_recorded_requests(replay(*lines, replay_times=True, max_gap=2.0))
     check_load(workload)
     schedule = arrivals_of(workload)
-    assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(starts)
+    assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(
+        starts
+    )
 
 
-@pytest.mark.parametrize(("lines", "fields", "key"), [
-    (['{"path": "/"}'], {}, "replay_times"),
-    ([caddy_line("/")], {"max_gap": 2.0, "replay_times": False}, "max_gap"),
-    ([log_line("GET / HTTP/1.1")], {}, "replay"),
-    ([caddy_line("/", None), caddy_line("/")], {}, "replay"),
-    (TIMED[0][0], {"requests": 3}, "requests"), (TIMED[0][0], {"duration": 3.0}, "duration"),
-    (TIMED[0][0], {"rate": 3.0}, "rate"), (TIMED[0][0], {"arrivals": "poisson"}, "arrivals"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lines", "fields", "key"),
+    [
+        (['{"path": "/"}'], {}, "replay_times"),
+        ([caddy_line("/")], {"max_gap": 2.0, "replay_times": False}, "max_gap"),
+        ([log_line("GET / HTTP/1.1")], {}, "replay"),
+        ([caddy_line("/", None), caddy_line("/")], {}, "replay"),
+        (TIMED[0][0], {"requests": 3}, "requests"),
+        (TIMED[0][0], {"duration": 3.0}, "duration"),
+        (TIMED[0][0], {"rate": 3.0}, "rate"),
+        (TIMED[0][0], {"arrivals": "poisson"}, "arrivals"),
+    ],
+)
 def test_recorded_times_need_times_and_no_other_schedule(replay, lines, fields, key):
     with pytest.raises(FieldError) as refusal:
-        check_load(pin_recorded_requests(replay(*lines, **{"replay_times": True, **fields})))
+        check_load(
+            pin_recorded_requests(replay(*lines, **{"replay_times": True, **fields}))
+        )
     assert refusal.value.key == (key,)

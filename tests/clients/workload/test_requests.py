@@ -1,4 +1,6 @@
-"""The requests of a workload: their bodies and headers, and those that a file records."""
+"""The requests of a workload: their bodies and headers, and those that a
+file records.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,28 @@ from clientlab.workload.workload import Workload, check_workload, varies
 BASE = "http://127.0.0.1:8000"
 LINES = (
     {"path": "/a"},
-    {"url": "https://api.example.com/b?x=1", "method": "POST", "body": {"n": 1}, "headers": {"Host": "h", "X-A": "1"}},
-    {"path": "/c", "method": "PUT", "body": "text", "headers": {"content-type": "text/plain"}},
+    {
+        "url": "https://api.example.com/b?x=1",
+        "method": "POST",
+        "body": {"n": 1},
+        "headers": {"Host": "h", "X-A": "1"},
+    },
+    {
+        "path": "/c",
+        "method": "PUT",
+        "body": "text",
+        "headers": {"content-type": "text/plain"},
+    },
     {"path": "/d", "method": "PUT", "body_base64": base64.b64encode(b"\0\1").decode()},
 )
 
 
 def sent(workload: Workload, count: int):
     made = requests_of(workload, BASE)
-    return [(one.method, one.url.removeprefix(BASE), one.body) for one in map(made, range(count))]
+    return [
+        (one.method, one.url.removeprefix(BASE), one.body)
+        for one in map(made, range(count))
+    ]
 
 
 def body_of(**fields):
@@ -36,13 +51,21 @@ def body_of(**fields):
 
 def file_of(tmp_path, *lines) -> str:
     path = tmp_path / "requests.jsonl"
-    path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines), "utf-8")
+    path.write_text(
+        "".join(
+            f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines
+        ),
+        "utf-8",
+    )
     return str(path)
 
 
 @pytest.mark.parametrize(
     ("path", "base", "urls"),
-    [("/", f"{BASE}/", ["/", "/"]), ("/a/{k}?again={k}", BASE, ["/a/0?again=0", "/a/1?again=1"])],
+    [
+        ("/", f"{BASE}/", ["/", "/"]),
+        ("/a/{k}?again={k}", BASE, ["/a/0?again=0", "/a/1?again=1"]),
+    ],
 )
 def test_the_number_of_the_request_replaces_k(path, base, urls):
     request = requests_of(Workload(path=path), base)
@@ -51,8 +74,13 @@ def test_the_number_of_the_request_replaces_k(path, base, urls):
 
 @pytest.mark.parametrize(("path", "joint"), [("/", "/?"), ("/x?y=1", "/x?y=1&")])
 def test_a_delay_is_requested_in_the_query(path, joint):
-    assert requests_of(Workload(path=path, delay=Delay.parse("140ms")), BASE)(3).url == f"{BASE}{joint}delay=0.140000"
-    drawn = requests_of(Workload(path=path, delay=Delay.parse("uniform:1s,2s"), seed=5), BASE)
+    assert (
+        requests_of(Workload(path=path, delay=Delay.parse("140ms")), BASE)(3).url
+        == f"{BASE}{joint}delay=0.140000"
+    )
+    drawn = requests_of(
+        Workload(path=path, delay=Delay.parse("uniform:1s,2s"), seed=5), BASE
+    )
     for number in range(5):
         wanted = Delay.parse("uniform:1s,2s").at(5)(number)
         assert drawn(number).url == f"{BASE}{joint}delay={wanted:.6f}"
@@ -77,7 +105,9 @@ def test_an_upload_has_the_requested_size_and_the_same_bytes_in_every_form(size)
     assert [b"".join(streamed) for _ in range(2)] == [whole] * 2
     read = streamed.reader()
     assert b"".join(iter(lambda: read(1000), b"")) == whole
-    awaited = requests_of(Workload(upload_size=size, seed=3, upload="stream"), BASE, awaited=True)(0).body
+    awaited = requests_of(
+        Workload(upload_size=size, seed=3, upload="stream"), BASE, awaited=True
+    )(0).body
 
     async def read_all(body):
         return b"".join([block async for block in body])
@@ -89,9 +119,20 @@ def test_an_upload_has_the_requested_size_and_the_same_bytes_in_every_form(size)
 
 def test_headers_are_equal_for_all_clients_and_can_be_overridden():
     pinned = requests_of(Workload(), BASE)(0).headers
-    assert pinned == {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": pinned["User-Agent"]}
-    changed = requests_of(Workload(headers={"accept-encoding": "gzip", "X-Mine": "1"}), BASE)(0).headers
-    assert changed == {"Accept": "*/*", "User-Agent": pinned["User-Agent"], "accept-encoding": "gzip", "X-Mine": "1"}
+    assert pinned == {
+        "Accept": "*/*",
+        "Accept-Encoding": "identity",
+        "User-Agent": pinned["User-Agent"],
+    }
+    changed = requests_of(
+        Workload(headers={"accept-encoding": "gzip", "X-Mine": "1"}), BASE
+    )(0).headers
+    assert changed == {
+        "Accept": "*/*",
+        "User-Agent": pinned["User-Agent"],
+        "accept-encoding": "gzip",
+        "X-Mine": "1",
+    }
 
 
 def test_the_requests_of_a_file_are_sent_in_order_and_repeated(tmp_path):
@@ -99,15 +140,27 @@ def test_the_requests_of_a_file_are_sent_in_order_and_repeated(tmp_path):
     workload = Workload(replay=file_of(tmp_path, *LINES[:2], "", *LINES[2:]))
     assert varies(workload)
     assert sent(workload, 5) == [
-        ("GET", "/a", None), ("POST", "/b?x=1", b'{"n": 1}'), ("PUT", "/c", b"text"), ("PUT", "/d", b"\0\1"),
         ("GET", "/a", None),
-    ]  # fmt: skip
-    assert requests_of(workload, BASE)(-1).url == f"{BASE}/d"  # the warm-up counts from below zero
+        ("POST", "/b?x=1", b'{"n": 1}'),
+        ("PUT", "/c", b"text"),
+        ("PUT", "/d", b"\0\1"),
+        ("GET", "/a", None),
+    ]
+    assert (
+        requests_of(workload, BASE)(-1).url == f"{BASE}/d"
+    )  # the warm-up counts from below zero
 
 
-def test_recorded_headers_override_the_labs_own_and_the_workloads_override_both(tmp_path):
-    """Headers that a client makes itself are dropped. A JSON body sets its type, unless the line does."""
-    made = requests_of(Workload(replay=file_of(tmp_path, *LINES), headers={"x-a": "mine"}), BASE)
+def test_recorded_headers_override_the_labs_own_and_the_workloads_override_both(
+    tmp_path,
+):
+    """Headers that a client makes itself are dropped.
+
+    A JSON body sets its type, unless the line does.
+    """
+    made = requests_of(
+        Workload(replay=file_of(tmp_path, *LINES), headers={"x-a": "mine"}), BASE
+    )
     assert made(1).headers == {**made(0).headers, "Content-Type": "application/json"}
     assert made(0).headers["x-a"] == "mine"
     assert made(2).headers["content-type"] == "text/plain"
@@ -117,29 +170,54 @@ def test_recorded_headers_override_the_labs_own_and_the_workloads_override_both(
 
 def test_requests_with_weights_are_drawn_by_the_seed(tmp_path):
     """Each is drawn as often as its weight says, independently of the delays."""
-    path = file_of(tmp_path, {"path": "/often", "weight": 9}, {"path": "/seldom", "weight": 1})
+    path = file_of(
+        tmp_path, {"path": "/often", "weight": 9}, {"path": "/seldom", "weight": 1}
+    )
     drawn = sent(Workload(replay=path), 4000)
     assert drawn == sent(Workload(replay=path), 4000)
     assert drawn != sent(Workload(replay=path, seed=2), 4000)
     assert Counter(url for _, url, _ in drawn)["/seldom"] == pytest.approx(400, abs=80)
-    delayed = requests_of(Workload(replay=path, delay=Delay.parse("uniform:0ms,100ms")), BASE)
-    delays = [float(delayed(k).url.split("delay=")[1]) for k in range(4000) if "seldom" in delayed(k).url]
+    delayed = requests_of(
+        Workload(replay=path, delay=Delay.parse("uniform:0ms,100ms")), BASE
+    )
+    delays = [
+        float(delayed(k).url.split("delay=")[1])
+        for k in range(4000)
+        if "seldom" in delayed(k).url
+    ]
     assert 0.04 < sum(delays) / len(delays) < 0.06
 
 
 def test_a_har_file_is_sent_without_compression_and_pseudo_headers(tmp_path):
     """Entries that are not HTTP requests are counted."""
-    headers = {":authority": "h", "accept-encoding": "gzip, br", "Cookie": "a=b", "Content-Length": "9"}
+    headers = {
+        ":authority": "h",
+        "accept-encoding": "gzip, br",
+        "Cookie": "a=b",
+        "Content-Length": "9",
+    }
     entries = [
         {
             "method": "GET",
             "url": "https://h/a?b=c#d",
-            "headers": [{"name": name, "value": value} for name, value in headers.items()],
+            "headers": [
+                {"name": name, "value": value} for name, value in headers.items()
+            ],
         },
         {"method": "GET", "url": "data:text/plain,x", "headers": []},
-        {"method": "POST", "url": "http://h", "headers": [], "postData": {"text": "q=1"}},
+        {
+            "method": "POST",
+            "url": "http://h",
+            "headers": [],
+            "postData": {"text": "q=1"},
+        },
     ]
-    path = file_of(tmp_path, json.dumps({"log": {"entries": [{"request": one} for one in entries]}}, indent=1))
+    path = file_of(
+        tmp_path,
+        json.dumps(
+            {"log": {"entries": [{"request": one} for one in entries]}}, indent=1
+        ),
+    )
     workload = Workload(replay=path)
     assert sent(workload, 2) == [("GET", "/a?b=c", None), ("POST", "/", b"q=1")]
     got, posted = (requests_of(workload, BASE)(k).headers for k in range(2))
@@ -153,7 +231,10 @@ def test_a_file_that_changed_after_planning_is_refused(tmp_path):
     assert sent(workload, 1)
     file_of(tmp_path, *LINES[1:])
     recordings._known.clear()  # as in a new process
-    for use in (lambda: requests_of(workload, BASE), lambda: pin_recorded_requests(workload)):
+    for use in (
+        lambda: requests_of(workload, BASE),
+        lambda: pin_recorded_requests(workload),
+    ):
         with pytest.raises(FieldError, match="has changed"):
             use()
 
@@ -178,7 +259,9 @@ def test_a_file_that_changed_after_planning_is_refused(tmp_path):
         ([json.dumps({"log": {"entries": [{}]}})], "entry 1: .*'request'"),
     ],
 )
-def test_a_request_that_cannot_be_sent_is_refused_with_its_place(tmp_path, lines, place):
+def test_a_request_that_cannot_be_sent_is_refused_with_its_place(
+    tmp_path, lines, place
+):
     with pytest.raises(FieldError, match=place) as error:
         pin_recorded_requests(Workload(replay=file_of(tmp_path, *lines)))
     assert "\n" not in str(error.value)
@@ -191,6 +274,10 @@ def test_recorded_requests_do_not_combine_with_other_requests(tmp_path, fields):
 
 
 def test_decode_asks_every_client_for_gzip_unless_a_header_names_other_codings():
-    assert requests_of(Workload(decode=True), BASE)(0).headers["Accept-Encoding"] == "gzip"
-    changed = requests_of(Workload(decode=True, headers={"accept-encoding": "br"}), BASE)(0).headers
+    assert (
+        requests_of(Workload(decode=True), BASE)(0).headers["Accept-Encoding"] == "gzip"
+    )
+    changed = requests_of(
+        Workload(decode=True, headers={"accept-encoding": "br"}), BASE
+    )(0).headers
     assert (changed["accept-encoding"], "Accept-Encoding" in changed) == ("br", False)

@@ -1,4 +1,6 @@
-"""Values that users write as text: delays, rates and links. tests/servers compares the grammar of delays."""
+"""Values that users write as text: delays, rates and links. tests/servers compares the
+grammar of delays.
+"""
 
 from __future__ import annotations
 
@@ -30,30 +32,44 @@ def test_a_delay_has_the_quantiles_of_its_distribution(text, share, seconds):
 
 @pytest.mark.parametrize("text", ["uniform:0,1s", "normal:10ms,20ms"])
 def test_draws_follow_the_quantiles(text):
-    """A Kolmogorov-Smirnov test, Smirnov (1948): chance exceeds 1.9495 / √n in one case of 1,000."""
+    """A Kolmogorov-Smirnov test, Smirnov (1948): chance exceeds 1.9495 / √n in one case
+    of 1,000.
+    """
     delay = Delay.parse(text)
     drawn = np.sort([delay.at(7)(number) for number in range(MANY)])
-    shares = np.interp(drawn, [delay.quantile(share) for share in np.arange(1, MANY) / MANY], np.arange(1, MANY) / MANY)
+    shares = np.interp(
+        drawn,
+        [delay.quantile(share) for share in np.arange(1, MANY) / MANY],
+        np.arange(1, MANY) / MANY,
+    )
     assert np.abs(shares - np.arange(MANY) / MANY).max() < 1.9495 / math.sqrt(MANY)
     assert drawn[0] >= 0
 
 
 def test_the_delay_of_a_request_depends_only_on_seed_and_number():
     forwards = [Delay.parse("uniform:0,1s").at(1)(number) for number in range(1000)]
-    backwards = [Delay.parse("uniform:0,1s").at(1)(number) for number in reversed(range(1000))]
+    backwards = [
+        Delay.parse("uniform:0,1s").at(1)(number) for number in reversed(range(1000))
+    ]
     assert forwards == backwards[::-1]
     assert len(set(forwards)) == 1000
-    assert not set(forwards) & {Delay.parse("uniform:0,1s").at(2)(number) for number in range(1000)}
+    assert not set(forwards) & {
+        Delay.parse("uniform:0,1s").at(2)(number) for number in range(1000)
+    }
 
 
-@pytest.mark.parametrize("text", ["120ms", "0ms", "lognormal:60s,0.1234567890123456", "exponential:1.5ms"])
+@pytest.mark.parametrize(
+    "text", ["120ms", "0ms", "lognormal:60s,0.1234567890123456", "exponential:1.5ms"]
+)
 def test_a_delay_is_written_as_it_was_read(text):
     """A run file contains all digits, so that a resumed run draws the same delays."""
     assert str(Delay.parse(text)) == text
     assert Delay.parse(str(Delay.parse(text))) == Delay.parse(text)
 
 
-@pytest.mark.parametrize("fields", [{"rate": "5/h"}, {"stages": "1s:5/s"}, {"stages": "0s:5/s,0s:6/s"}])
+@pytest.mark.parametrize(
+    "fields", [{"rate": "5/h"}, {"stages": "1s:5/s"}, {"stages": "0s:5/s,0s:6/s"}]
+)
 def test_a_document_with_an_invalid_rate_or_invalid_stages_is_refused(fields):
     with pytest.raises(ValidationError, match=next(iter(fields))):
         workload_of_document(**fields)
@@ -62,34 +78,52 @@ def test_a_document_with_an_invalid_rate_or_invalid_stages_is_refused(fields):
 @pytest.mark.parametrize(
     ("parse", "text", "value"),
     [
-        (parse_rtt, "35ms", 0.035), (parse_rtt, "0ms", 0.0), (parse_rtt, "0.1", 0.1), (parse_bandwidth, "20mbit", 2e7),
-        (parse_bandwidth, "512kbit", 512e3), (parse_bandwidth, "1.5Mbit/s", 1.5e6),
+        (parse_rtt, "35ms", 0.035),
+        (parse_rtt, "0ms", 0.0),
+        (parse_rtt, "0.1", 0.1),
+        (parse_bandwidth, "20mbit", 2e7),
+        (parse_bandwidth, "512kbit", 512e3),
+        (parse_bandwidth, "1.5Mbit/s", 1.5e6),
     ],
-)  # fmt: skip
-def test_the_parts_of_a_link_are_parsed_to_seconds_and_bits_per_second(parse, text, value):
+)
+def test_the_parts_of_a_link_are_parsed_to_seconds_and_bits_per_second(
+    parse, text, value
+):
     assert parse(text) == value
 
 
 @pytest.mark.parametrize(
     ("parse", "text"),
-    [*((parse_rtt, text) for text in ("-1ms", "35", "nan")),
-     *((parse_bandwidth, text) for text in ("0mbit", "20", "20mbps", "101gbit"))],
-)  # fmt: skip
+    [
+        *((parse_rtt, text) for text in ("-1ms", "35", "nan")),
+        *((parse_bandwidth, text) for text in ("0mbit", "20", "20mbps", "101gbit")),
+    ],
+)
 def test_a_link_out_of_range_or_in_another_unit_is_refused(parse, text):
-    """35 without a unit is 35 seconds. Bytes per second (``20mbps`` to tc) are not mistaken for bits."""
+    """35 without a unit is 35 seconds.
+
+    Bytes per second (``20mbps`` to tc) are not mistaken for bits.
+    """
     with pytest.raises(ValueError, match="write "):
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["2xx,404", "200-299, 404", "2XX,404-404", "200-250,240-299,404"])
+@pytest.mark.parametrize(
+    "text", ["2xx,404", "200-299, 404", "2XX,404-404", "200-250,240-299,404"]
+)
 def test_statuses_are_classes_codes_and_ranges(text):
     found = workload_of_document(expect=text).expect
-    assert [status for status in range(1000) if status in found] == [*range(200, 300), 404]
+    assert [status for status in range(1000) if status in found] == [
+        *range(200, 300),
+        404,
+    ]
     assert Statuses.parse(str(found)) == found
     assert 404 in workload_of_document(expect=404).expect
 
 
-@pytest.mark.parametrize("text", ["299-200", "ok", "1xx", "2xx,", "600", "20", "200-", "2xx-4xx", ""])
+@pytest.mark.parametrize(
+    "text", ["299-200", "ok", "1xx", "2xx,", "600", "20", "200-", "2xx-4xx", ""]
+)
 def test_statuses_that_cannot_be_meant_are_refused(text):
     with pytest.raises(ValueError, match="write "):
         Statuses.parse(text)
