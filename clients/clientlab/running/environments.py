@@ -61,7 +61,11 @@ def open_environments(plan: Plan) -> Iterator[Environments]:
         Path(own, _PACKAGE.name).symlink_to(_PACKAGE)
         for name, spec in plan.environments.items():
             try:
-                folder = Path(spec.folder) if spec.folder else _build(spec, stack)
+                if spec.folder:
+                    folder = Path(spec.folder)
+                    _keep(folder, stack)
+                else:
+                    folder = _build(spec, stack)
                 python = found.interpreters[name] = Interpreter(
                     _find_program(folder), own
                 )
@@ -77,6 +81,20 @@ def open_environments(plan: Plan) -> Iterator[Environments]:
             except LabError as error:
                 raise LabError(f"environment {name!r}: {error}") from error
         yield found
+
+
+def _keep(folder: Path, stack: contextlib.ExitStack) -> None:
+    """Keep other runs from changing an environment that the lab built: a run is resumed
+    in it. Raise LabError if one changes it now.
+    """
+    lock_file = folder.with_suffix(".lock")
+    if not (folder / _COMPLETE).exists() or not lock_file.exists():
+        return
+    lock = stack.enter_context(lock_file.open())
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise LabError("another run is using it; wait for its end") from error
 
 
 def _build(spec: EnvironmentSpec, stack: contextlib.ExitStack) -> Path:

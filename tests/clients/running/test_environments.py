@@ -9,6 +9,7 @@ import contextlib
 
 import pytest
 
+from clientlab.errors import LabError
 from clientlab.results.plan import EnvironmentSpec
 from clientlab.running import environments
 
@@ -73,3 +74,17 @@ def test_an_environment_that_another_run_measures_is_not_changed(ran):
     assert len(ran) == 4
     with contextlib.ExitStack() as later:
         assert build("httpx", stack=later) == first
+
+
+@pytest.mark.usefixtures("ran")
+def test_an_environment_in_which_a_run_is_resumed_is_not_changed():
+    """Such a run names its folder, and builds nothing."""
+    with contextlib.ExitStack() as first:
+        folder = build("httpx", stack=first)
+        second = contextlib.ExitStack()
+        with second, pytest.raises(LabError, match="another run is using it"):
+            environments._keep(folder, second)
+    with contextlib.ExitStack() as resumed:
+        environments._keep(folder, resumed)
+        with contextlib.ExitStack() as other:
+            assert build("httpx", stack=other) != folder
