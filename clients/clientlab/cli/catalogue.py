@@ -126,7 +126,7 @@ def _figure_rows() -> Rows:
             "meaning": figure.description,
             "unit": figure.unit,
             "better": "less" if figure.less_is_better else "more",
-            "column": units.UNKNOWN if figure.column is None else figure.column.heading,
+            "column": figure.heading or units.UNKNOWN,
         }
         for figure in FIGURES
     ]

@@ -305,7 +305,7 @@ def _samples_of_arm(
     yield "rounds", [], len(row.trials)
     yield "concurrency", [], row.planned.concurrency
     leading = group.leading
-    heading = leading.label if leading.column is None else leading.column.heading
+    heading = leading.heading or leading.label
     speed = 0.0 if row.shortfall else 1 / (row.ratio.value if row.ratio else 1.0)
     texts = [
         f"{place:03}",

@@ -1,14 +1,13 @@
-"""A run as tables: groups of arms that are compared with each other, with a row per arm
-and a column per figure.
-"""
+"""A run as tables: groups of compared arms, a row per arm, and a column per figure."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from statistics import median
 
 import numpy as np
@@ -27,7 +26,7 @@ from clientlab.statistics.histogram import (
     decode_histogram,
     merge_distributions,
 )
-from clientlab.statistics.ratios import Estimate, Ratio, typical_figure
+from clientlab.statistics.ratios import Ratio
 from clientlab.statistics.simultaneous import Comparisons
 from clientlab.trial.bottleneck import FULL
 from clientlab.trial.result import PlannedTrial, Trial
@@ -35,15 +34,13 @@ from clientlab.trial.result import PlannedTrial, Trial
 # Marks latencies that include the wait for a free connection; a caution explains it.
 WAITS = "*"
 _LARGE_BODY = 1 << 20
+_OF_STREAMS = ("first_event_p50", "gap_p99", "lag_p50", "lag_p99", "together")
 _MOST_COLUMNS = 10  # the most columns of a table's short form
-_THROUGHPUT, _FIRST_RESPONSE, _TIME = (
-    BY_KEY["throughput"],
-    BY_KEY["first_response"],
-    BY_KEY["time_per_request"],
-)
+_THROUGHPUT = BY_KEY["throughput"]
+_FIRST_RESPONSE = BY_KEY["first_response"]
+_TIME = BY_KEY["time_per_request"]
 _P99 = BY_KEY["p99"]
-_CPU = BY_KEY["cpu"]
-_FURTHER = (_CPU, BY_KEY["p50"], _P99, BY_KEY["first_event_p50"])
+_FURTHER = (BY_KEY["cpu"], BY_KEY["p50"], _P99, BY_KEY["first_event_p50"])
 """Figures that have ratios beside the one that ranks the arms."""
 
 _PARTS = {
@@ -66,18 +63,16 @@ _DECIDING = {
 class Row(ranking.Standing):
     """An arm with its standing in its group and its figures over the rounds.
 
-    `figures`: by key; those with a ratio agree with it, except for quantiles. `ratios`:
-    of further figures, to the fastest arm with the same `load`. `compared_by`: further
-    figures with all arms of that load. `alone`: no other arm of the group has that
-    load. `doubtful`: a caution says that its place may be wrong. `stopped`: its rounds
-    ended once their comparisons were decided, after several looks. So they show rather
-    too large a difference.
+    `figures`: by key; those with a ratio agree with it, except for quantiles.
+    `compared_by`: comparisons of all arms with the same `load`, by the keys of further
+    figures. `alone`: no other arm of the group has that load. `doubtful`: a caution
+    says that its place may be wrong. `stopped`: its rounds ended once their comparisons
+    were decided, after several looks. So they show rather too large a difference.
     """
 
     trials: Sequence[Trial]
     load: ranking.OfferedLoad
     figures: Mapping[str, float | None]
-    ratios: Mapping[str, Ratio]
     compared_by: Mapping[str, Comparisons]
     alone: bool
     doubtful: bool
@@ -86,13 +81,9 @@ class Row(ranking.Standing):
     @property
     def quoted_ratio(self) -> str:
         """The ratio with its interval, or its lower end if the rounds were stopped."""
-        if (
-            self.stopped
-            and self.ratio is not None
-            and self.ratio.low is not None
-            and self.ratio.low > 1
-        ):
-            return f"at least {units.ratio(self.ratio.low)}"
+        low = self.ratio.low if self.ratio else None
+        if self.stopped and low and low > 1:
+            return f"at least {units.ratio(low)}"
         return units.ratio_of(self.ratio)
 
     @property
@@ -108,10 +99,7 @@ class Row(ranking.Standing):
 
     @property
     def first(self) -> bool:
-        """Whether it is the fastest of several arms, or the only arm of its group.
-
-        No request failed.
-        """
+        """Whether it is the fastest arm of its group or load, and no request failed."""
         return self.fastest and not self.alone and not self.errors
 
     @property
@@ -133,28 +121,20 @@ class Row(ranking.Standing):
 
     @cached_property
     def answered(self) -> Distribution | None:
-        """Latencies of the successful requests of all rounds; None if they are unknown
-        or none succeeded.
-        """
-        histograms = [
-            trial.figures.histogram
-            for trial in self.trials
-            if trial.figures.histogram is not None
-        ]
-        found = [
-            one
-            for one in (
-                decode_histogram(of.encoded, of.unit_seconds) for of in histograms
-            )
-            if one.total
-        ]
-        return merge_distributions(found) if found else None
+        """Latencies of the successful requests of all rounds; None without any."""
+        found = []
+        for trial in self.trials:
+            histogram = trial.figures.histogram
+            if histogram is not None:
+                found.append(
+                    decode_histogram(histogram.encoded, histogram.unit_seconds)
+                )
+        parts = [distribution for distribution in found if distribution.total]
+        return merge_distributions(parts) if parts else None
 
     @property
     def answered_p99(self) -> float | None:
-        """The p99 of the successful requests of all rounds if that of all requests is a
-        lower bound.
-        """
+        """The p99 of the successful requests if that of all is a lower bound."""
         if self.answered is None or _P99.key not in self.bounds:
             return None
         return float(self.answered.quantiles(np.array([0.99]))[0])
@@ -170,15 +150,19 @@ class Row(ranking.Standing):
     @cached_property
     def shares(self) -> dict[str, float]:
         """The median busy shares of the trials with the commonest verdict."""
-        busy = [
-            own.shares.known
-            for trial in self.trials
-            if (own := trial.verdict) and own.bound == self.verdict
-        ]
+        known: dict[str, list[float]] = {}
+        for trial in self.trials:
+            if trial.verdict is not None and trial.bound == self.verdict:
+                for part, share in trial.verdict.shares.known.items():
+                    known.setdefault(part, []).append(share)
+        return {part: median(shares) for part, shares in known.items()}
+
+    @cached_property
+    def ratios(self) -> dict[str, Ratio | None]:
+        """The ratios of further figures to the fastest arm of the load, by key."""
         return {
-            part: float(median(one[part] for one in busy if part in one))
-            for one in busy
-            for part in one
+            key: compared.ratio(self.name, self.reference)
+            for key, compared in self.compared_by.items()
         }
 
     @property
@@ -190,6 +174,12 @@ class Row(ranking.Standing):
             return units.UNKNOWN if self.alone else "1"
         return units.ratio_of(self.ratio)
 
+    def further_ratio_text(self, figure: Figure) -> str:
+        """Return the ratio of a further figure, as tables show it."""
+        if self.alone:
+            return units.UNKNOWN
+        return "1" if self.fastest else units.ratio_of(self.ratios.get(figure.key))
+
     @property
     def bottleneck(self) -> str:
         if self.verdict == "client-bound" and self.shares.get("machine", 0.0) >= FULL:
@@ -199,35 +189,29 @@ class Row(ranking.Standing):
             "start-up": "start of the pool",
             None: units.UNKNOWN,
         }
-        return special.get(self.verdict) or str(self.verdict).removesuffix(
-            "-bound"
-        ).replace("-", " ")
+        words = str(self.verdict).removesuffix("-bound").replace("-", " ")
+        return special.get(self.verdict, words)
 
     def text(self, figure: Figure) -> str:
         """Return the figure as reports show it: the highest rate with its interval."""
         value = self.figures[figure.key]
-        if (
-            figure is HIGHEST_RATE
-            and value is not None
-            and (rate := typical_rate(self.trials)) is not None
-        ):
+        rate = typical_rate(self.trials) if figure is HIGHEST_RATE else None
+        if rate is not None and value is not None:
             return units.ratio_of(rate.with_value(value))
-        holds_waits = (
-            figure.bounded is not None and not figure.before_send and value is not None
-        )
-        return figure.text(value, at_least=figure.key in self.bounds) + (
-            WAITS if self.waits and holds_waits else ""
-        )
+        text = figure.text(value, at_least=figure.key in self.bounds)
+        holds_waits = figure.bounded is not None and not figure.before_send
+        if self.waits and holds_waits and value is not None:
+            text += WAITS
+        return text
 
 
 @dataclass(frozen=True)
 class Group:
-    """The arms with one workload, upstream, route and link: those with equal load
-    together, the fastest first.
+    """The arms with one workload, upstream, route and link, the fastest first.
 
-    `requests`: per trial; None if a duration ends it, or if arms differ.
-    `large_bodies`: of 1 MiB or more. `baseline`: name of the row that others are
-    compared with.
+    Those with equal load are together. `requests`: per trial; None if a duration ends
+    it, or if arms differ. `large_bodies`: of 1 MiB or more. `baseline`: name of the row
+    that others are compared with.
     """
 
     title: str
@@ -236,31 +220,24 @@ class Group:
     large_bodies: bool
     baseline: str | None
 
-    @property
-    def open_load(self) -> bool:
-        return any(row.load.rate is not None for row in self.rows)
+    def has(self, figure: Figure) -> bool:
+        """Return whether any arm has the figure."""
+        return any(row.figures[figure.key] is not None for row in self.rows)
 
     @property
     def ranks_by(self) -> Figure:
-        """The figure that arms are ranked by, unless the highest rate or a cold start
-        decides.
-        """
-        return ranked_by(trial for row in self.rows for trial in row.trials)
+        """The figure that ranks arms, unless the highest rate or a cold start does."""
+        return ranked_by(chain.from_iterable(row.trials for row in self.rows))
 
     @property
     def searched(self) -> bool:
         """Whether arms are compared by the highest rate that each of them held."""
-        return any(row.figures[HIGHEST_RATE.key] is not None for row in self.rows)
-
-    @property
-    def cold(self) -> bool:
-        """Whether trials began with the start of the interpreter."""
-        return any(row.figures[_FIRST_RESPONSE.key] is not None for row in self.rows)
+        return self.has(HIGHEST_RATE)
 
     @property
     def leading(self) -> Figure:
         """The figure that tables show beside the ratios."""
-        if self.cold:
+        if self.has(_FIRST_RESPONSE):
             return _FIRST_RESPONSE
         if self.searched:
             return HIGHEST_RATE
@@ -279,27 +256,21 @@ class Group:
 
     def shows(self, figure: Figure) -> bool:
         """Return whether reports show the figure for this group."""
-        known = any(row.figures[figure.key] is not None for row in self.rows)
         cases = {
             "always": True,
-            "known": known,
+            "known": self.has(figure),
             "durations": self.requests is None,
             "large bodies": self.large_bodies,
         }
-        return cases[figure.column.when if figure.column else "always"]
+        return cases[figure.when]
 
     def place_of(self, row: Row) -> str:
-        """Return what distinguishes the arm's load from others of the group: ``c=32``,
-        ``200/s``, stages.
-        """
-        loads = [
-            set(parts)
-            for parts in zip(*(one.load_parts for one in self.rows), strict=True)
-        ]
+        """Return what tells the arm's load from others: ``c=32``, ``200/s``, stages."""
+        kinds = zip(*(other.load_parts for other in self.rows), strict=True)
         return ", ".join(
             part
-            for part, found in zip(row.load_parts, loads, strict=True)
-            if part and len(found) > 1
+            for part, values in zip(row.load_parts, kinds, strict=True)
+            if part and len(set(values)) > 1
         )
 
     def name_of(self, row: Row) -> str:
@@ -320,271 +291,215 @@ class Report:
 
 
 def groups_of(run: Run) -> list[Group]:
-    """Return the groups of a run in the experiment's order, without arms that have no
-    finished trial.
+    """Return the groups of a run, in the experiment's order.
+
+    Arms without a finished trial are left out.
     """
     further = {figure: ranking.compare_by(run, figure) for figure in _FURTHER}
-    doubtful = {
-        arm
-        for caution in run.cautions
-        if caution.kind in REORDERING
-        for arm in caution.arms
-    }
-    within, baseline = ranking.baseline_of(run) or (None, None)
+    doubtful: set[str] = set()
+    for caution in run.cautions:
+        if caution.kind in REORDERING:
+            doubtful.update(caution.arms)
     finished = ranking.finished_by_group(run)
     groups = []
     for key, standings in ranking.rank_arms(run).items():
-        arms = finished[key].items()
         trials = {
             name: sorted(of_arm, key=lambda trial: trial.planned.round)
-            for name, of_arm in arms
+            for name, of_arm in finished[key].items()
         }
-        every = [trial for of_arm in trials.values() for trial in of_arm]
-        workloads = [
-            run.experiment.workloads[trial.planned.workload] for trial in every
-        ]
-        counts = {workload.requests for workload in workloads}
-        bodies = [
-            (trial.figures.bytes_received or 0) / max(1, trial.figures.requests)
-            for trial in every
-        ]
-        largest = max(*bodies, *(workload.upload_size or 0 for workload in workloads))
         loads = {
             name: ranking.load_of(run, of_arm[0]) for name, of_arm in trials.items()
         }
         arms_with = Counter(loads.values())
         medians = {
-            one.name: _figures_at(trials[one.name], one.level) for one in standings
+            standing.name: _figures_at(trials[standing.name], standing.level)
+            for standing in standings
         }
         rows = []
-        for one in standings:
-            load, best = loads[one.name], medians[one.reference]
-            compared_by = {
-                figure.key: found[key, one.name]
-                for figure, found in further.items()
-                if figure is not ranked_by(trials[one.name])
-                and (key, one.name) in found
-            }
-            ratios = {
-                name: ratio
-                for name, compared in compared_by.items()
-                if (ratio := compared.ratio(one.name, one.reference))
-            }
+        for standing in standings:
+            name = standing.name
+            arm = trials[name][0].planned.arm
+            row = Row(
+                **vars(standing),
+                trials=trials[name],
+                load=loads[name],
+                figures=medians[name],
+                compared_by={
+                    figure.key: compared[key, name]
+                    for figure, compared in further.items()
+                    if (key, name) in compared and figure is not ranked_by(trials[name])
+                },
+                alone=len(arms_with) > 1 and arms_with[loads[name]] == 1,
+                doubtful=arm in doubtful,
+                stopped=run.decided.get(arm, 0) > find_first_look(run.experiment),
+            )
             # Quantiles are medians of their rounds: otherwise, a p50 would be above the
             # p99 now and then.
-            shown = {}
-            if _CPU.key in ratios and (least := best[_CPU.key]):
-                shown[_CPU.key] = least * ratios[_CPU.key].value
-            rows.append(
-                Row(
-                    **vars(one),
-                    trials=trials[one.name],
-                    load=load,
-                    figures=medians[one.name] | shown,
-                    ratios=ratios,
-                    compared_by=compared_by,
-                    alone=len(arms_with) > 1 and arms_with[load] == 1,
-                    doubtful=trials[one.name][0].planned.arm in doubtful,
-                    stopped=run.decided.get(trials[one.name][0].planned.arm, 0)
-                    > find_first_look(run.experiment),
-                )
-            )
-        compared_with = baseline if key == within and baseline in trials else None
-        requests = counts.pop() if len(counts) == 1 else None
-        groups.append(
-            Group(key.title, rows, requests, largest >= _LARGE_BODY, compared_with)
-        )
+            cpu = row.ratios.get("cpu")
+            least_cpu = medians[row.reference]["cpu"]
+            if cpu and least_cpu:
+                shown = {**row.figures, "cpu": least_cpu * cpu.value}
+                row = replace(row, figures=shown)
+            rows.append(row)
+        groups.append(_group(run, key, rows))
     return groups
 
 
+def _group(run: Run, key: ranking.GroupKey, rows: list[Row]) -> Group:
+    """Return the group of some rows."""
+    requests = set()
+    body_sizes = [0.0]
+    for trial in chain.from_iterable(row.trials for row in rows):
+        workload = run.experiment.workloads[trial.planned.workload]
+        requests.add(workload.requests)
+        received = trial.figures.bytes_received or 0
+        body_sizes.append(received / max(1, trial.figures.requests))
+        body_sizes.append(workload.upload_size or 0)
+    within, baseline = ranking.baseline_of(run) or (None, None)
+    return Group(
+        key.title,
+        rows,
+        requests=requests.pop() if len(requests) == 1 else None,
+        large_bodies=max(body_sizes) >= _LARGE_BODY,
+        baseline=baseline if key == within else None,
+    )
+
+
 def _figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]:
-    """Return each figure's median over the rounds; figures that follow from the ranking
-    are those at `level`.
+    """Return each figure's median over the rounds.
+
+    Figures that follow from the ranking are those at `level`.
     """
     found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
-    if found[HIGHEST_RATE.key] is not None:
-        return found | {HIGHEST_RATE.key: 1 / level}
+    if found["highest_rate"] is not None:
+        return found | {"highest_rate": 1 / level}
     ranks_by = ranked_by(trials)
     typical = found[ranks_by.key]
-    if (
-        not typical
-        or not math.isfinite(level)
-        or level <= 0
-        or ranks_by.has_bounds(trials)
-    ):
-        return found
-    if ranks_by is _P99:
+    is_known = math.isfinite(level) and level > 0 and not ranks_by.has_bounds(trials)
+    if not typical or not is_known or ranks_by is _P99:
         return found
     if ranks_by is not _TIME:
         return found | {ranks_by.key: level}
     if len(_THROUGHPUT.values(trials)) == len(trials):
-        found[_THROUGHPUT.key] = 1 / level
+        found["throughput"] = 1 / level
     if found["received"]:
         found["received"] *= typical / level
     for key in ("import", "first_response"):
-        if value := found[key]:
+        value = found[key]
+        if value:
             found[key] = value * level / typical
-    if found["wall"] and not any(
-        one.figures.tail_seconds or one.figures.errors for one in trials
-    ):
+    is_whole = not any(
+        trial.figures.tail_seconds or trial.figures.errors for trial in trials
+    )
+    if found["wall"] and is_whole:
         found["wall"] *= level / typical
     return found
 
 
-def speed_of(trials: Iterable[Trial]) -> Estimate | None:
-    """Return an arm's median of successful requests per second with its 95 % interval;
-    None if none succeeded.
-    """
-    rates = {
-        trial.planned.round: rate
-        for trial in trials
-        for rate in _THROUGHPUT.values([trial])
-        if rate > 0
-    }
-    if (found := typical_figure(rates)) is None:
-        return None
-    value = float(median(rates.values()))
-    low, high = found.interval or (None, None)
-    return Estimate(value, low and min(low, value), high and max(high, value))
-
-
 def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
-    """Return the busy shares, the one that decided first: ``client connections 99 %,
-    delays 12 %``.
+    """Return the busy shares, the one that decided first.
+
+    Example: ``client connections 99 %, delays 12 %``.
     """
+    parts = [(shares[part], name) for part, name in _PARTS.items() if part in shares]
+    parts.sort(reverse=True)
     words = str(verdict).removesuffix("-bound")
-    parts = sorted(
-        ((shares[part], name) for part, name in _PARTS.items() if part in shares),
-        reverse=True,
-    )
-    for deciding in (
-        _DECIDING.get(words, ""),
-        words.replace("-", "_"),
-        words.replace("-", ""),
-    ):
-        if deciding in shares and deciding not in _PARTS:
-            parts.insert(0, (shares[deciding], words.replace("-", " ")))
-            break
-    return (
-        ", ".join(f"{name} {100 * share:.0f} %" for share, name in parts)
-        or units.UNKNOWN
-    )
+    names = (_DECIDING.get(words, ""), words.replace("-", "_"), words.replace("-", ""))
+    deciding = [name for name in names if name in shares and name not in _PARTS]
+    if deciding:
+        parts.insert(0, (shares[deciding[0]], words.replace("-", " ")))
+    texts = [f"{name} {100 * share:.0f} %" for share, name in parts]
+    return ", ".join(texts) or units.UNKNOWN
 
 
 def figure_table(group: Group) -> DataTable:
     """Return the table of a group, with a column for each figure that it has."""
-    rows = group.rows
-    keys, heads, cells = zip(*_columns(group), strict=True)
-    places = {key: place for place, key in enumerate(keys, start=1)}
-    deciding = [_THROUGHPUT.key]
-    if group.searched:
-        deciding = [HIGHEST_RATE.key]
-    elif group.cold:
-        deciding = [_FIRST_RESPONSE.key, "import", "first_event_p50"]
-    elif group.ranks_by.needs == "stream":
-        deciding = [
-            group.ranks_by.key,
-            "first_event_p50",
-            "gap_p99",
-            "lag_p50",
-            "lag_p99",
-            "together",
-        ]
-    elif group.open_load:
-        deciding = [
-            "p99",
-            "achieved_rate",
-            *(["dropped"] if any(row.figures["dropped"] for row in rows) else []),
-        ]
-    deciding += ["first_byte_p50", "first_byte_p99"]
-    short = ["ratio", deciding[0], *(["c"] if group.mixed else [])]
-    short += ["errors"] if any(row.errors for row in rows) else []
-    short += deciding[1:]
-    short += (
-        ["baseline", "cpu"]
-        if group.cold
-        else ["p99", "cpu", "p50", "answered", "baseline", "received"]
-    )
-    brief = [places[key] for key in dict.fromkeys(short) if key in places][
-        : _MOST_COLUMNS - 2
-    ]
+    keys, headings, cells = zip(*_columns(group), strict=True)
+    places = {key: place for place, key in enumerate(keys)}
+    brief = [places[key] for key in _brief_keys(group) if key in places]
+    title = group.title
+    if not group.mixed:
+        title += f" · c={group.rows[0].planned.concurrency}"
     return DataTable(
-        (
-            "strategy"
-            if all(row.name == row.planned.strategy for row in rows)
-            else "arm",
-            *heads,
-        ),
-        [
-            (f"{row.name} !" if row.doubtful else row.name, *line)
-            for row, *line in zip(rows, *cells, strict=True)
-        ],
-        group.title
-        if group.mixed
-        else f"{group.title} · c={rows[0].planned.concurrency}",
+        headings,
+        list(zip(*cells, strict=True)),
+        title,
         texts=[places[key] for key in ("bottleneck", "shares") if key in places],
-        best=[index for index, row in enumerate(rows) if row.first],
-        brief=[*brief, places["bottleneck"]],
+        best=[place for place, row in enumerate(group.rows) if row.first],
+        brief=[*brief[: _MOST_COLUMNS - 2], places["bottleneck"]],
     )
+
+
+def _brief_keys(group: Group) -> dict[str, None]:
+    """Return the columns of the short form, the most important first."""
+    is_cold = group.has(_FIRST_RESPONSE)
+    deciding = ["throughput"]
+    if group.searched:
+        deciding = ["highest_rate"]
+    elif is_cold:
+        deciding = ["first_response", "import", "first_event_p50"]
+    elif group.ranks_by.needs == "stream":
+        deciding = [group.ranks_by.key, *_OF_STREAMS]
+    elif any(row.load.rate is not None for row in group.rows):
+        deciding = ["p99", "achieved_rate"]
+        if any(row.figures["dropped"] for row in group.rows):
+            deciding.append("dropped")
+    keys = ["ratio", deciding[0]]
+    if group.mixed:
+        keys.append("c")
+    if any(row.errors for row in group.rows):
+        keys.append("errors")
+    keys += [*deciding[1:], "first_byte_p50", "first_byte_p99"]
+    if is_cold:
+        keys += ["baseline", "cpu"]
+    else:
+        keys += ["p99", "cpu", "p50", "answered", "baseline", "received"]
+    return dict.fromkeys(keys)
 
 
 def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield key, heading and cells of each column except the arms' names."""
-    rows, ranks_by = group.rows, group.ranks_by
+    """Yield key, heading and cells of each column."""
+    rows = group.rows
+    ranks_by = group.ranks_by
+    are_strategies = all(row.name == row.planned.strategy for row in rows)
+    names = [f"{row.name} !" if row.doubtful else row.name for row in rows]
+    yield "name", "strategy" if are_strategies else "arm", names
     yield "c", "c", [str(row.planned.concurrency) for row in rows]
     for figure in FIGURES:
-        if figure.column is not None and group.shows(figure):
-            yield figure.key, figure.column.heading, [row.text(figure) for row in rows]
+        if figure.heading is not None and group.shows(figure):
+            yield figure.key, figure.heading, [row.text(figure) for row in rows]
             if figure is _P99 and any(row.answered_p99 for row in rows):
-                yield (
-                    "answered",
-                    "p99 without errors",
-                    [units.time(row.answered_p99) for row in rows],
-                )
-            if figure in _FURTHER and figure is not ranks_by and len(rows) > 1:
-                best = _best_cells(rows)
-                known = [
-                    None if row.alone else row.ratios.get(figure.key) for row in rows
-                ]
-                ratios = [
-                    best.get(row.name, units.ratio_of(one))
-                    for row, one in zip(rows, known, strict=True)
-                ]
-                yield f"x {figure.key}", f"x {figure.column.heading} (95 %)", ratios
+                answered = [units.time(row.answered_p99) for row in rows]
+                yield "answered", "p99 without errors", answered
+            is_further = figure in _FURTHER and figure is not ranks_by
+            if is_further and len(rows) > 1:
+                ratios = [row.further_ratio_text(figure) for row in rows]
+                yield f"x {figure.key}", f"x {figure.heading} (95 %)", ratios
         if figure is group.leading:
             yield from _ratio_columns(group)
     yield "bottleneck", "bottleneck", [row.bottleneck for row in rows]
     if any(row.shares for row in rows):
-        yield (
-            "shares",
-            "shares",
-            [bottleneck_shares(row.verdict, row.shares) for row in rows],
-        )
-
-
-def _best_cells(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the cells of the arms that others are compared with."""
-    return {
-        row.name: units.UNKNOWN if row.alone else "1" for row in rows if row.fastest
-    }
+        shares = [bottleneck_shares(row.verdict, row.shares) for row in rows]
+        yield "shares", "shares", shares
 
 
 def _ratio_columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the ratios to the best arm with equal load, and to the baseline, marked if
-    their loads differ.
+    """Yield the ratios to the best arm with equal load, and to the baseline.
+
+    The latter are marked if loads differ.
     """
-    column = group.ranks_by.column
-    what = "x fastest" if column is None else f"x least {column.heading}"
-    heading = f"{what} of c (95 %)" if group.mixed else f"{what} (95 %)"
-    yield "ratio", heading, [row.ratio_text for row in group.rows]
-    for base in (row for row in group.rows if row.name == group.baseline):
-        marks = [
-            "" if row.load == base.load else f" at {group.place_of(row)}"
-            for row in group.rows
-        ]
-        cells = [
-            f"{units.ratio_of(row.to_baseline)}{mark}"
-            for row, mark in zip(group.rows, marks, strict=True)
-        ]
-        cells[group.rows.index(base)] = "1"
-        yield "baseline", f"x {group.name_of(base)}", cells
+    heading = "x fastest"
+    if group.ranks_by.heading is not None:
+        heading = f"x least {group.ranks_by.heading}"
+    if group.mixed:
+        heading += " of c"
+    yield "ratio", f"{heading} (95 %)", [row.ratio_text for row in group.rows]
+    for base in group.rows:
+        if base.name == group.baseline:
+            cells = []
+            for row in group.rows:
+                text = "1" if row is base else units.ratio_of(row.to_baseline)
+                if row.load != base.load:
+                    text += f" at {group.place_of(row)}"
+                cells.append(text)
+            yield "baseline", f"x {group.name_of(base)}", cells

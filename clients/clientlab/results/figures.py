@@ -1,9 +1,9 @@
-"""Figures: the numbers of one finished trial, each defined once and read by tables,
-charts, metrics and claims.
+"""Figures: the numbers of one finished trial, each defined once.
 
-A new figure is an entry of `FIGURES`, and the code that measures it. A figure can be a
-lower bound ("≥ 300 ms"): a quantile that falls on a failed request is one, because
-nobody knows how long its answer would have taken.
+Tables, charts, metrics and claims read them. A new figure is an entry of `FIGURES`, and
+the code that measures it. A figure can be a lower bound ("≥ 300 ms"): a quantile that
+falls on a failed request is one, because nobody knows how long its answer would have
+taken.
 """
 
 from __future__ import annotations
@@ -22,16 +22,14 @@ from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload
 
 When = Literal["always", "known", "large bodies", "durations"]
-"""Show a column always, if a trial has the figure, if bodies have 1 MiB or more, or if
-numbers of requests differ.
+"""A table shows a column always, if a trial has the figure, if bodies have 1 MiB or
+more, or if numbers of requests differ.
 """
 
 
 @dataclass(frozen=True)
 class Direction:
-    """Which way is good, and the words for a change for the better and for
-    the worse.
-    """
+    """Which way is good, and the words for changes for the better and for the worse."""
 
     better: str
     worse: str
@@ -46,14 +44,6 @@ _MORE = Direction("more", "fewer", less_is_better=False)
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of a run's table."""
-
-    heading: str
-    when: When = "always"
-
-
-@dataclass(frozen=True)
 class Metric:
     """The gauge ``clientlab_run_NAME``.
 
@@ -65,8 +55,9 @@ class Metric:
 
     @property
     def name_at_least(self) -> str:
-        """The name of the gauge for lower bounds, which must not look like values:
-        ``latency_at_least_seconds``.
+        """The name of the gauge for lower bounds: ``latency_at_least_seconds``.
+
+        They must not look like values.
         """
         stem, _, unit = self.name.rpartition("_")
         return f"{stem}_at_least_{unit}"
@@ -76,33 +67,58 @@ class Metric:
 class Figure:
     """A figure of a trial."""
 
-    key: str  # short name, for thresholds and comparisons
-    name: (
-        str  # full name with its unit, for CSV and claims; users may write either name
-    )
+    key: str
+    """Short name, for thresholds and comparisons."""
+
+    name: str
+    """Full name with its unit, for CSV and claims; users may write either name."""
+
     label: str
     description: str
     unit: Unit
-    of: Callable[[Trial], float | None]  # in `unit`; None if the trial does not have it
+
+    of: Callable[[Trial], float | None]
+    """Returns the figure in `unit`, or None if the trial does not have it."""
+
     direction: Direction
-    resolution: float = 0.0  # the smallest relative difference that can be measured
-    column: Column | None = None
+
+    resolution: float = 0.0
+    """The smallest relative difference that can be measured."""
+
+    heading: str | None = None
+    """The heading of its column in a run's table. None: it has no column."""
+
+    when: When = "known"
+    """When the table shows its column."""
+
     metric: Metric | None = None
-    cost: bool = False  # the HTML report draws it beside time, as a resource
-    compared: bool = False  # `clientlab compare` always shows it
-    claimable: bool = True  # a claim may compare it
-    total: bool = False  # it grows with the number of requests
-    # The field of the workload that records it:
+
+    cost: bool = False
+    """The HTML report draws it beside time, as a resource."""
+
+    compared: bool = False
+    """`clientlab compare` always shows it."""
+
+    claimable: bool = True
+    """A claim may compare it."""
+
+    total: bool = False
+    """It grows with the number of requests."""
+
     needs: Literal["cold", "elapsed", "delay", "first_byte", "stream"] | None = None
-    # Failed trials that sent all their requests count too, and rounds are averaged.
+    """The field of the workload that records it."""
+
     of_failed: bool = False
-    # The schedule of an open load decides it, so arms cannot be compared by it there.
+    """Failed trials that sent all their requests count too, and rounds are averaged."""
+
     scheduled: bool = False
-    # It ends when a request is sent, so it never holds the wait for a connection.
+    """The schedule of an open load decides it, so arms cannot be compared by it."""
+
     before_send: bool = False
-    bounded: Callable[[Trial], bool] | None = (
-        None  # whether a trial has only a lower bound; None: never
-    )
+    """It ends when a request is sent, so it never holds the wait for a connection."""
+
+    bounded: Callable[[Trial], bool] | None = None
+    """Returns whether a trial has only a lower bound. None: no trial does."""
 
     @property
     def less_is_better(self) -> bool:
@@ -123,7 +139,7 @@ class Figure:
     def values(self, trials: Iterable[Trial]) -> list[float]:
         """Return the figure of each finished trial that has it, in their order.
 
-        See `of_failed` for failed trials.
+        `of_failed` says which failed trials count.
         """
         return [value for _, value in self._known(trials)]
 
@@ -138,18 +154,18 @@ class Figure:
         return mean(values) if self.of_failed else float(median(values))
 
     def is_bound(self, trials: Iterable[Trial]) -> bool:
-        """Return whether `over_rounds` is only a lower bound: it would be larger if the
-        trials' bounds were.
+        """Return whether `over_rounds` is only a lower bound.
+
+        It is one if it would be larger if the bounds of trials were.
         """
         if self.bounded is None:
             return False
-        known = [
-            (value, math.inf if self.bounded(trial) else value)
-            for trial, value in self._known(trials)
-        ]
-        return bool(known) and median(least for least, _ in known) != median(
-            most for _, most in known
-        )
+        least = []
+        most = []
+        for trial, value in self._known(trials):
+            least.append(value)
+            most.append(math.inf if self.bounded(trial) else value)
+        return bool(least) and median(least) != median(most)
 
     def has_bounds(self, trials: Iterable[Trial]) -> bool:
         """Return whether the figure of any trial is only a lower bound."""
@@ -163,9 +179,8 @@ class Figure:
 
     def _known(self, trials: Iterable[Trial]) -> Iterator[tuple[Trial, float]]:
         for trial in trials:
-            if trial.status == "done" or (
-                self.of_failed and trial.figures.requests and not trial.partial
-            ):
+            sent_all = trial.figures.requests and not trial.partial
+            if trial.status == "done" or (self.of_failed and sent_all):
                 value = self.of(trial)
                 if value is not None:
                     yield trial, float(value)
@@ -179,30 +194,35 @@ def _field(path: str) -> Callable[[Trial], Any]:
     names = path.split(".")
 
     def read(trial: Trial) -> Any:
-        found: Any = trial
+        value: Any = trial
         for name in names:
-            found = None if found is None else getattr(found, name)
-        return found
+            if value is not None:
+                value = getattr(value, name)
+        return value
 
     return read
 
 
-def _quotient(dividend: str, divisor: str) -> Callable[[Trial], float | None]:
+def _quotient(dividend: str, divisor: str) -> Callable[[Trial], Any]:
     """Return a function that divides two fields.
 
     It returns None if one of them is missing or the second is 0.
     """
-    upper, lower = _field(dividend), _field(divisor)
-    return lambda trial: (
-        None
-        if upper(trial) is None or not lower(trial)
-        else upper(trial) / lower(trial)
-    )
+    read_upper = _field(dividend)
+    read_lower = _field(divisor)
+
+    def divide(trial: Trial) -> Any:
+        upper = read_upper(trial)
+        lower = read_lower(trial)
+        return None if upper is None or not lower else upper / lower
+
+    return divide
 
 
 def _quantile(part: str, name: str, **others: Any) -> dict[str, Any]:
-    """Return the fields of a figure that is a quantile of a `part` of trials, with
-    `others` of its fields.
+    """Return the fields of a figure that is a quantile of a `part` of trials.
+
+    `others`: further fields, or other values.
     """
     at_least = _field(f"{part}.at_least")
     return {
@@ -215,36 +235,38 @@ def _quantile(part: str, name: str, **others: Any) -> dict[str, Any]:
 
 
 def _latency(key: str, label: str, condition: str = "", **others: Any) -> Figure:
-    fields = _quantile("figures.latency_seconds", key, **others)
-    return Figure(key, f"latency_{key}_seconds", label, label + condition, **fields)
+    return Figure(
+        key,
+        f"latency_{key}_seconds",
+        label,
+        label + condition,
+        **_quantile("figures.latency_seconds", key, **others),
+    )
 
 
 def _median_and_p99(
     key: str, label: str, heading: str, meaning: str, of: str = "figures", **others: Any
 ) -> Iterator[Figure]:
-    """Yield two quantiles of the times in the field `key`_seconds of a part of trials.
+    """Yield the median and the p99 of the times in a field of a part `of` trials.
 
-    `heading`: of their columns.
+    `key`: the field's name without its unit. `heading`: of their columns.
     """
-    for name, words, short, quantile in (
+    for quantile, words, short, label_value in (
         ("p50", "median ", "", "0.5"),
         ("p99", "99th percentile of the ", "p99 ", "0.99"),
     ):
-        shown = {
-            "column": Column(f"{short}{heading}", "known"),
-            "metric": Metric(f"{key}_seconds", quantile),
-        }
-        fields = _quantile(f"{of}.{key}_seconds", name, **shown, **others)
         yield Figure(
-            f"{key}_{name}",
-            f"{key}_{name}_seconds",
+            f"{key}_{quantile}",
+            f"{key}_{quantile}_seconds",
             words + label,
             meaning.format(words),
-            **fields,
+            heading=short + heading,
+            metric=Metric(f"{key}_seconds", label_value),
+            **_quantile(f"{of}.{key}_seconds", quantile, **others),
         )
 
 
-def _cpu_per_event(trial: Trial) -> float | None:
+def _cpu_per_event(trial: Trial) -> Any:
     """Return the CPU seconds per event. A cold trial spends them on its imports."""
     if trial.is_cold:
         return None
@@ -264,7 +286,7 @@ _CPU_PER_EVENT = Figure(
     "seconds",
     _cpu_per_event,
     _LESS,
-    column=Column("CPU/event", "known"),
+    heading="CPU/event",
     metric=Metric("cpu_seconds_per_event"),
     compared=True,
     needs="stream",
@@ -278,7 +300,8 @@ _STREAM_FIGURES = (
         "streams: {}time from the start of the request to the first event",
         **_OF_STREAMS,
     ),
-    # Of streams, only that one counts failed ones, and the wait for a connection.
+    # Only the time to the first event counts failed streams, and holds the wait for a
+    # connection.
     *_median_and_p99(
         "gap",
         "gap between events",
@@ -314,7 +337,7 @@ _STREAM_FIGURES = (
         "share",
         _field("figures.stream.together_share"),
         _FEWER,
-        column=Column("together", "known"),
+        heading="together",
         metric=Metric("together_share"),
         needs="stream",
     ),
@@ -333,7 +356,8 @@ _STREAM_FIGURES = (
     ),
 )
 
-_SENT, _LATE = "figures.open_load.sent_seconds", "figures.open_load.lateness_seconds"
+_SENT = "figures.open_load.sent_seconds"
+_LATE = "figures.open_load.lateness_seconds"
 
 OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
     Figure(
@@ -348,7 +372,7 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
         "latency_from_send_p99_seconds",
         "99th percentile of latency from the real start",
         "open load: 99th percentile of latency from the moment of sending",
-        **_quantile(_SENT, "p99", column=Column("p99 sent", "known")),
+        **_quantile(_SENT, "p99", heading="p99 sent"),
     ),
     Figure(
         "late_p50",
@@ -359,7 +383,7 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
         **_quantile(
             _LATE,
             "p50",
-            column=Column("late p50", "known"),
+            heading="late p50",
             metric=Metric("lateness_seconds", "0.5"),
             before_send=True,
         ),
@@ -372,7 +396,7 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
         **_quantile(
             _LATE,
             "p99",
-            column=Column("late p99", "known"),
+            heading="late p99",
             metric=Metric("lateness_seconds", "0.99"),
             before_send=True,
         ),
@@ -385,7 +409,7 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
         "per-second",
         _field("figures.open_load.planned_per_second"),
         _MORE,
-        column=Column("planned/s", "known"),
+        heading="planned/s",
         metric=Metric("planned_requests_per_second"),
         claimable=False,
     ),
@@ -398,7 +422,7 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
         "per-second",
         _field("figures.open_load.achieved_per_second"),
         _MORE,
-        column=Column("achieved/s", "known"),
+        heading="achieved/s",
         metric=Metric("achieved_requests_per_second"),
     ),
     Figure(
@@ -410,7 +434,7 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
         "count",
         _field("figures.open_load.most_backlog"),
         _FEWER,
-        column=Column("backlog", "known"),
+        heading="backlog",
         metric=Metric("backlog_requests"),
     ),
     Figure(
@@ -421,7 +445,7 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
         "share",
         _quotient("figures.open_load.dropped", "figures.requests"),
         _FEWER,
-        column=Column("dropped", "known"),
+        heading="dropped",
         metric=Metric("dropped_share"),
         claimable=False,
     ),
@@ -429,8 +453,9 @@ OPEN_LOAD_FIGURES: tuple[Figure, ...] = (
 
 
 def _seconds_at_rate(trial: Trial) -> float:
-    """Return how long the trial's successful requests take at its rate: the wall time,
-    unless there is a tail.
+    """Return how long the trial's successful requests take at its rate.
+
+    It is the wall time, unless there is a tail.
     """
     figures = trial.figures
     if figures.tail_seconds is None or not figures.requests_per_second:
@@ -439,27 +464,26 @@ def _seconds_at_rate(trial: Trial) -> float:
 
 
 def _cpu_per_request(trial: Trial) -> float | None:
-    """Return the CPU seconds of a successful request: in the steady part, if the trial
-    has one and it is known.
+    """Return the CPU seconds per successful request.
+
+    They are those of the steady part, if the trial has one and they are known.
     """
-    measured, figures = trial.measured, trial.figures
+    measured = trial.measured
+    figures = trial.figures
     if measured is None or not figures.succeeded:
         return None
-    succeeded_share = figures.succeeded / figures.requests
     if measured.steady_requests and any(window.cycles for window in figures.windows):
-        return (measured.steady_cpu_seconds or 0.0) / (
-            measured.steady_requests * succeeded_share
-        )
+        succeeded_share = figures.succeeded / figures.requests
+        succeeded = measured.steady_requests * succeeded_share
+        return (measured.steady_cpu_seconds or 0.0) / succeeded
     return measured.cpu_seconds / figures.succeeded
 
 
 def _seconds_per_request(trial: Trial) -> float | None:
-    figures = trial.figures
-    return (
-        _seconds_at_rate(trial) / figures.succeeded
-        if figures.succeeded > 0 and figures.wall_seconds
-        else None
-    )
+    succeeded = trial.figures.succeeded
+    if succeeded <= 0 or not trial.figures.wall_seconds:
+        return None
+    return _seconds_at_rate(trial) / succeeded
 
 
 def _received(trial: Trial) -> float | None:
@@ -468,12 +492,12 @@ def _received(trial: Trial) -> float | None:
     return trial.figures.bytes_received / _seconds_at_rate(trial)
 
 
-def _above_idle(trial: Trial) -> float | None:
-    peak, idle = (
-        _field("measured.peak_pss_bytes")(trial),
-        _field("measured.idle_pss_bytes")(trial),
-    )
-    return None if peak is None or idle is None else max(0, peak - idle)
+def _above_idle(trial: Trial) -> Any:
+    peak = _field("measured.peak_pss_bytes")(trial)
+    idle = _field("measured.idle_pss_bytes")(trial)
+    if peak is None or idle is None:
+        return None
+    return max(0, peak - idle)
 
 
 HIGHEST_RATE = Figure(
@@ -484,7 +508,7 @@ HIGHEST_RATE = Figure(
     "per-second",
     _field("highest_rate.middle"),
     Direction("higher", "lower", less_is_better=False),
-    column=Column("highest rate", "known"),
+    heading="highest rate",
 )
 
 FIGURES: tuple[Figure, ...] = (
@@ -497,7 +521,8 @@ FIGURES: tuple[Figure, ...] = (
         "seconds",
         _field("figures.wall_seconds"),
         _FASTER,
-        column=Column("wall"),
+        heading="wall",
+        when="always",
         metric=Metric("wall_seconds"),
         compared=True,
         total=True,
@@ -511,7 +536,8 @@ FIGURES: tuple[Figure, ...] = (
         "per-second",
         _field("figures.requests_per_second"),
         _FASTER_IF_MORE,
-        column=Column("req/s"),
+        heading="req/s",
+        when="always",
         metric=Metric("requests_per_second"),
         compared=True,
         scheduled=True,
@@ -534,7 +560,8 @@ FIGURES: tuple[Figure, ...] = (
         "bytes-per-second",
         _received,
         _FASTER_IF_MORE,
-        column=Column("received", "large bodies"),
+        heading="received",
+        when="large bodies",
         metric=Metric("bytes_received_per_second"),
         compared=True,
         scheduled=True,
@@ -548,7 +575,7 @@ FIGURES: tuple[Figure, ...] = (
         "seconds",
         _field("figures.tail_seconds"),
         _FASTER,
-        column=Column("tail", "known"),
+        heading="tail",
         claimable=False,
         scheduled=True,
     ),
@@ -556,7 +583,8 @@ FIGURES: tuple[Figure, ...] = (
     _latency(
         "p50",
         "median latency",
-        column=Column("p50"),
+        heading="p50",
+        when="always",
         metric=Metric("latency_seconds", "0.5"),
         compared=True,
     ),
@@ -567,7 +595,8 @@ FIGURES: tuple[Figure, ...] = (
     _latency(
         "p99",
         "99th percentile of latency",
-        column=Column("p99"),
+        heading="p99",
+        when="always",
         metric=Metric("latency_seconds", "0.99"),
         compared=True,
     ),
@@ -593,7 +622,7 @@ FIGURES: tuple[Figure, ...] = (
             direction=_LESS,
             resolution=0.0,
             needs="delay",
-            column=Column("overhead", "known"),
+            heading="overhead",
             metric=Metric("overhead_seconds"),
         ),
     ),
@@ -605,7 +634,7 @@ FIGURES: tuple[Figure, ...] = (
         "seconds",
         _field("figures.elapsed_seconds_sum"),
         _LESS,
-        column=Column("own elapsed", "known"),
+        heading="own elapsed",
         total=True,
         needs="elapsed",
     ),
@@ -618,7 +647,8 @@ FIGURES: tuple[Figure, ...] = (
         "share",
         _quotient("figures.failed", "figures.requests"),
         _FEWER,
-        column=Column("errors"),
+        heading="errors",
+        when="always",
         compared=True,
         claimable=False,
         of_failed=True,
@@ -632,7 +662,7 @@ FIGURES: tuple[Figure, ...] = (
         "seconds",
         _field("measured.import_seconds"),
         _FASTER,
-        column=Column("import", "known"),
+        heading="import",
         metric=Metric("import_seconds"),
         needs="cold",
     ),
@@ -645,7 +675,7 @@ FIGURES: tuple[Figure, ...] = (
         "seconds",
         lambda trial: trial.figures.wall_seconds if trial.is_cold else None,
         _FASTER,
-        column=Column("first response", "known"),
+        heading="first response",
         metric=Metric("first_response_seconds"),
         needs="cold",
     ),
@@ -657,7 +687,8 @@ FIGURES: tuple[Figure, ...] = (
         "count",
         _field("measured.connections_opened"),
         _FEWER,
-        column=Column("conns"),
+        heading="conns",
+        when="always",
         metric=Metric("connections_opened"),
         cost=True,
         compared=True,
@@ -670,11 +701,12 @@ FIGURES: tuple[Figure, ...] = (
         "count",
         _quotient("figures.requests", "measured.connections_opened"),
         _MORE,
-        column=Column("req/conn", "durations"),
+        heading="req/conn",
+        when="durations",
         metric=Metric("requests_per_connection"),
     ),
-    # Per successful request: requests that fail fast must not make the others look
-    # cheap.
+    # Failed requests are not counted, because those that fail fast would make the
+    # others look cheap.
     Figure(
         "cpu",
         "cpu_seconds_per_request",
@@ -683,7 +715,8 @@ FIGURES: tuple[Figure, ...] = (
         "seconds",
         _cpu_per_request,
         _LESS,
-        column=Column("CPU/req"),
+        heading="CPU/req",
+        when="always",
         metric=Metric("cpu_seconds_per_request"),
         cost=True,
         compared=True,
@@ -716,7 +749,7 @@ FIGURES: tuple[Figure, ...] = (
         "bytes",
         _field("measured.peak_pss_bytes"),
         _LESS,
-        column=Column("memory", "known"),
+        heading="memory",
         metric=Metric("peak_memory_bytes"),
         cost=True,
         compared=True,
@@ -739,7 +772,8 @@ FIGURES: tuple[Figure, ...] = (
         "bytes",
         _above_idle,
         _LESS,
-        column=Column("above idle", "large bodies"),
+        heading="above idle",
+        when="large bodies",
         cost=True,
     ),
 )
@@ -750,16 +784,15 @@ EXPORTED = tuple(
     (figure, figure.metric) for figure in FIGURES if figure.metric is not None
 )
 COMPARED = tuple(figure for figure in FIGURES if figure.compared)
-_BY_NAME = {name: figure for figure in FIGURES for name in (figure.key, figure.name)}
+_BY_NAME = BY_KEY | {figure.name: figure for figure in FIGURES}
 
 
 def ranked_by(trials: Iterable[Trial] = ()) -> Figure:
-    """Return the figure that arms with these trials are ranked by: time per request, or
-    p99 in an open load.
+    """Return the figure that arms with these trials are ranked by.
 
-    The schedule of an open load decides its wall time. Its p99 counts from the planned
-    start. The server decides how long a stream takes, so streams are ranked by the CPU
-    time of an event.
+    It is the time per request, except for open loads and streams. The schedule of an
+    open load decides its wall time, so its p99 from the planned start ranks arms. The
+    server decides how long a stream takes, so the CPU time of an event ranks arms.
     """
     for trial in trials:
         if trial.highest_rate is not None:
@@ -787,11 +820,8 @@ def find(name: str, field: str, value: str = "") -> Figure:
     Raise FieldError about `field` and its `value` if there is none.
     """
     if name not in _BY_NAME:
-        raise FieldError(
-            [field],
-            f"{name!r} is not one of {', '.join(one.key for one in FIGURES)}",
-            value=value,
-        )
+        known = ", ".join(BY_KEY)
+        raise FieldError([field], f"{name!r} is not one of {known}", value=value)
     return _BY_NAME[name]
 
 
@@ -802,8 +832,6 @@ def of_claim(name: str) -> Figure:
     """
     figure = _BY_NAME.get(name)
     if figure is None or not figure.claimable:
-        raise ValueError(
-            f"{name!r} is not one of"
-            f" {', '.join(one.key for one in FIGURES if one.claimable)}"
-        )
+        known = ", ".join(candidate.key for candidate in FIGURES if candidate.claimable)
+        raise ValueError(f"{name!r} is not one of {known}")
     return figure
