@@ -1,3 +1,1 @@
-"""The run document and its files: what was measured, its figures, and where
-it is kept.
-"""
+"""The run document, its list of figures, its files, and where a run was measured."""

@@ -1,5 +1,4 @@
-"""The run document: what one execution of an experiment planned and measured, and what
-was judged from it.
+"""The run document: what an experiment planned, measured, and judged from that.
 
 `report`, `compare` and `claims` read nothing else.
 """
@@ -38,19 +37,16 @@ class ClaimResult(DocumentPart):
     control: bool
     published: str | None
     verdict: Literal["supported", "contradicted", "inconclusive"]
-    # of b to a, in the figure or in its spread; optimum: of the better end to the
-    # least; narrower: of two ratios
+    # Of b to a, in the figure or in its spread. For an optimum: of the better end to
+    # the least. For "narrower": of two ratios.
     ratio: NotNegative | None = None
     interval: tuple[NotNegative, NotNegative] | None = None  # 95 %, from rounds
     band: tuple[Positive, Positive] | None = None
     best: AxisValue | None = None  # the value of the axis with the least figure
-    knee: AxisValue | None = (
-        # The first value within 5 % of the least figure; None if it may be any value.
-        None
-    )
-    knee_between: tuple[AxisValue, AxisValue] | None = (
-        None  # the first and the last value that may be the knee (95 %)
-    )
+    # The first value within 5 % of the least figure. None: it may be any value.
+    knee: AxisValue | None = None
+    # The first and the last value that may be the knee (95 %).
+    knee_between: tuple[AxisValue, AxisValue] | None = None
     rounds: Count
     measured: str  # what was found, in a sentence
     settles: str | None = None  # what would settle an inconclusive claim
@@ -80,9 +76,8 @@ class Surroundings(DocumentPart):
     cpu_usable: NotNegative  # by affinity and by the quotas of the control groups
     memory_bytes: Count
     memory_limit_bytes: Count | None
-    open_files_limit: (
-        int  # the hard limit, to which each process raises its own; -1: no limit
-    )
+    # The hard limit, to which each process raises its own. -1: no limit.
+    open_files_limit: int
     load_average: NotNegative  # in the minute before the run
     python: str
     libraries: Texts
@@ -95,12 +90,9 @@ class Surroundings(DocumentPart):
     cpu_governor: str | None = None  # of the cores' frequency
     smt: bool | None = None  # whether two threads share a core
     virtualization: str | None = None  # virtual machine, container, or none
-    lab_commit: str | None = (
-        None  # of the lab's clone, and whether its code was changed
-    )
-    environments: dict[str, Environment] | None = (
-        None  # by name; None: all trials ran in the lab's own Python
-    )
+    lab_commit: str | None = None  # of its clone, and whether its code was changed
+    # By name. None: all trials ran in the lab's own Python.
+    environments: dict[str, Environment] | None = None
     placement: Placement | None = None  # None: nothing was pinned to CPUs
 
 
@@ -129,22 +121,19 @@ class Run(DocumentPart):
     run: str  # the run's name, which is that of its folder
     clientlab: str  # version
     created: Time
-    # interrupted: a run that its file calls running, but whose process is gone
+    # An interrupted run is one that its file calls running, but whose process is gone.
     status: Literal["running", "interrupted", "done", "incomplete"]
     experiment: Plan
-    target: Target | None = (
-        None  # what is measured; None: unknown, so the run cannot be resumed
-    )
+    # What is measured. None: unknown, so the run cannot be resumed.
+    target: Target | None = None
     surroundings: Surroundings
     rounds_ended: RoundsEnded | None = None  # why there were no further rounds
-    decided: dict[
-        str, Count
-    ] = {}  # arms with the round after which all their comparisons were decided
+    # Arms with the round after which all their comparisons were decided.
+    decided: dict[str, Count] = {}
     resumed: list[Resumption] = []
     cautions: list[Caution] = []
     claims: list[ClaimResult] = []
-    # Trials of searches for the highest rate, each at a rate that followed from those
-    # before.
+    # Trials of searches for the highest rate. The results so far chose each rate.
     probes: list[Trial] = []
     trials: list[Trial] = []
 
@@ -167,16 +156,14 @@ class Run(DocumentPart):
 
     @property
     def every_trial(self) -> list[Trial]:
-        """The probes and then the trials, which is not the order in which they were
-        measured.
-        """
+        """The probes and then the trials. They were measured in another order."""
         return [*self.probes, *self.trials]
 
     @cached_property
     def _index(self) -> list[tuple[list[Trial], dict[str, list[Trial]]]]:
-        """The list of trials, and the same trials by arm; or nothing.
+        """At most one item: a list of trials, and the same trials by arm.
 
-        A copy with other trials shares this list.
+        Copies of the run share it, even those with other trials.
         """
         return []
 
@@ -198,21 +185,16 @@ class Run(DocumentPart):
 
     @property
     def rounds(self) -> int:
-        """The least number of rounds of an arm: as planned, or fewer if the budget was
-        over before.
-        """
+        """The planned number of rounds, or fewer if the budget was over before."""
         planned = self.experiment.rounds
         if self.rounds_ended != "budget":
             return planned
-        return min(
-            planned, max((trial.planned.round for trial in self.trials), default=0)
-        )
+        begun = max((trial.planned.round for trial in self.trials), default=0)
+        return min(planned, begun)
 
     @property
     def measured(self) -> int:
-        """The number of trials and probes so far, which is the place of the next one in
-        the run.
-        """
+        """The number of trials and probes so far: the next one's place in the run."""
         return len(self.probes) + len(self.trials)
 
     def with_trial(self, trial: Trial) -> Self:
@@ -222,18 +204,20 @@ class Run(DocumentPart):
 
 
 def failed_for_good(run: Run, arm: str | None = None) -> list[Trial]:
-    """Return the failed and lost trials of one arm or all, unless their arm succeeded
-    later in the same round.
+    """Return the failed and lost trials that were not measured again with success.
+
+    `arm`: only its trials; None for those of all arms.
     """
     trials = run.trials if arm is None else run.trials_of(arm)
-    done = {
-        (trial.planned.arm, trial.planned.round)
-        for trial in trials
-        if trial.status == "done"
-    }
+    failed = []
+    done = set()
+    for trial in trials:
+        if trial.status == "done":
+            done.add((trial.planned.arm, trial.planned.round))
+        else:
+            failed.append(trial)
     return [
         trial
-        for trial in trials
-        if trial.status != "done"
-        and (trial.planned.arm, trial.planned.round) not in done
+        for trial in failed
+        if (trial.planned.arm, trial.planned.round) not in done
     ]

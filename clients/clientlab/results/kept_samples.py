@@ -1,5 +1,4 @@
-"""Samples that are kept: one compressed NumPy archive per trial, with columns of equal
-length for data frames.
+"""Samples that are kept: one compressed NumPy archive of columns per trial.
 
 pandas.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
 polars.DataFrame(dict(numpy.load("results/RUN/samples/trial-0000.npz")))
@@ -19,8 +18,9 @@ FOLDER = "samples"
 
 
 def are_kept(folder: Path, *, wanted: bool) -> bool:
-    """Return whether the samples of the run in that folder are kept: if that is wanted
-    now, or was when it began.
+    """Return whether the samples of the run in that folder are kept.
+
+    They are if that is wanted now, or was when the run began.
     """
     kept = folder / FOLDER
     if wanted:
@@ -31,47 +31,43 @@ def are_kept(folder: Path, *, wanted: bool) -> bool:
 def write(
     folder: Path, trial: Trial, workload: Workload, found: Samples, began: float
 ) -> Path:
-    """Write a trial's samples to an archive in the run's folder, in the order of their
-    start.
+    """Write a trial's samples to an archive in the run's folder, by their start.
 
     `began`: when the trial began, in seconds of the monotonic clock.
     """
-    records, count = found.records, len(found.records)
-    kinds = np.array(["", *found.kinds.values()])
-    places = np.zeros(
-        256, np.uint8
-    )  # from the code in a record to the index of its kind
-    places[list(found.kinds)] = np.arange(1, len(kinds))
+    planned = trial.planned
+    records = found.records
+    count = len(records)
+    # Columns of equal values take no memory, and next to no space once compressed.
+    unknown = np.broadcast_to(np.float32(np.nan), count)
     delay = delay_of(workload)
     asked = np.full(count, np.nan) if delay is None else found.delays(delay)
     unavoidable = asked
-    if (link := trial.planned.link) is not None:
-        unavoidable = np.nan_to_num(asked) + link.rtt
-    none = np.broadcast_to(np.float32(np.nan), count)
+    if planned.link is not None:
+        unavoidable = np.nan_to_num(asked) + planned.link.rtt
+    kinds = np.array([found.kinds.get(code, "") for code in range(256)])
+    first_byte = unknown
+    if workload.first_byte:
+        first_byte = records["seconds"] - records["elapsed"]
     columns = {
-        # A column of equal values takes no memory, and next to no space once it is
-        # compressed.
-        "trial": np.broadcast_to(
-            np.int32(trial.planned.order), count
-        ),  # `order` in the run document
-        "arm": np.broadcast_to(np.array(trial.planned.arm), count),
-        "round": np.broadcast_to(np.int32(trial.planned.round), count),  # from 1
+        # `order` in the run document.
+        "trial": np.broadcast_to(np.int32(planned.order), count),
+        "arm": np.broadcast_to(np.array(planned.arm), count),
+        "round": np.broadcast_to(np.int32(planned.round), count),  # from 1
         # Of the request; requests of the same number are equal in all arms of a round.
         "number": found.numbers,
         "start_seconds": records["start"] - began,
         "seconds": records["seconds"],
         "status": records["status"],  # of the response; 0 without one
-        "error": kinds[places[records["error"]]],  # empty if the request succeeded
+        "error": kinds[records["error"]],  # empty if the request succeeded
         "bytes": records["bytes"],  # of the response's body
         "delay_seconds": asked,  # of the upstream; NaN without a delay
-        "overhead_seconds": records["seconds"]
-        - unavoidable,  # NaN without a delay or a link
-        "elapsed_seconds": records["elapsed"] if workload.elapsed else none,
-        "first_byte_seconds": records["seconds"] - records["elapsed"]
-        if workload.first_byte
-        else none,
+        # NaN without a delay or a link.
+        "overhead_seconds": records["seconds"] - unavoidable,
+        "elapsed_seconds": records["elapsed"] if workload.elapsed else unknown,
+        "first_byte_seconds": first_byte,
     }
-    archive = folder / FOLDER / f"trial-{trial.planned.order:04d}.npz"
+    archive = folder / FOLDER / f"trial-{planned.order:04d}.npz"
     archive.parent.mkdir(exist_ok=True)
     np.savez_compressed(archive, **columns)
     return archive

@@ -1,6 +1,4 @@
-"""The plan of a run: the experiment, expanded to its arms, as the run document holds
-it.
-"""
+"""The plan of a run: the experiment, expanded to its arms."""
 
 from __future__ import annotations
 
@@ -26,27 +24,24 @@ AxisValue = bool | int | float | str
 Names = list[str]
 Texts = dict[str, str]
 
-# Of one run; a report compares every two arms of a group; the largest bundled
-# experiment has 344.
+# Of a run. A report compares every two arms of a group, and the largest bundled
+# experiment has 344 arms.
 _MOST_ARMS = 1_000
 # What the names of environments and of the user's own servers look like.
 VERSION_NAME = r"^[A-Za-z0-9][\w.-]{0,31}$"
 VersionName = Annotated[str, Field(pattern=VERSION_NAME)]
-# The upstream of all arms on the user's named servers: arms with one upstream are
-# compared.
+# The upstream of all arms on the user's named servers. Only arms with the same upstream
+# are compared.
 OWN_UPSTREAM = "own"
 FIRST_RATE = 100.0  # requests per second; a search tries about this rate first
 _CONDITION = re.compile(r"(\w+)\s*<\s*(\d+(?:\.\d+)?)\s*([^\s\d]*)")
 
 _CONDITION_FIGURES = {
-    name: figure
+    figure.key: figure
     for figure in FIGURES
-    if figure.less_is_better
-    and not figure.scheduled
-    and not figure.total
-    and not figure.needs
-    for name in (figure.key, figure.name)
+    if figure.less_is_better and not (figure.scheduled or figure.total or figure.needs)
 }
+_CONDITION_FIGURES |= {figure.name: figure for figure in _CONDITION_FIGURES.values()}
 """Key or full name → figure that can be a condition."""
 
 
@@ -57,10 +52,13 @@ def _check_figure(name: str) -> str:
 
 def parse_share(text: str) -> float:
     """Parse a share between 0 and 1: 3% or 0.03. Raise ValueError."""
+    number = text.strip()
+    size = 1
+    if number.endswith("%"):
+        number = number[:-1]
+        size = 100
     try:
-        share = float(text.strip().removesuffix("%")) / (
-            100 if text.strip().endswith("%") else 1
-        )
+        share = float(number) / size
     except ValueError:
         share = 0.0
     if not 0 < share < 1:
@@ -69,16 +67,13 @@ def parse_share(text: str) -> float:
 
 
 class Arm(DocumentPart):
-    """One strategy in one environment, on one upstream, route and link, doing one
-    workload: what a run compares.
+    """What a run compares: one strategy doing one workload on one way to a server.
 
     Each of the user's named servers has its own arms.
     """
 
     name: str  # unique in the run
-    label: str | None = (
-        None  # name among the arms of its group; the strategy if missing
-    )
+    label: str | None = None  # name in its group; None: the strategy
     strategy: str
     upstream: str
     route: str
@@ -86,30 +81,21 @@ class Arm(DocumentPart):
     group: str | None = None  # name of the workload in the experiment, without axes
     axes: dict[str, AxisValue] = {}  # axis → value
     sweep: str | None = None  # common name of the arms of one sweep
-    control: bool = (
-        False  # added by the lab, to show the effect of what the source did not control
-    )
-    environment: str | None = (
-        None  # where its trials run; None: in the lab's own Python
-    )
-    server: str | None = (
-        # Name of the user's own server; None: it has no name, or is one of the lab's.
-        None
-    )
+    # Added by the lab, to show the effect of what the source did not control.
+    control: bool = False
+    environment: str | None = None  # of its trials; None: the lab's own Python
+    # Name of the user's own server. None: it has no name, or is one of the lab's.
+    server: str | None = None
     link: Link | None = None  # between client and route
 
     @property
     def target(self) -> tuple[str, str]:
-        """The upstream, or the named server, and the route: what testbeds call by these
-        names.
-        """
+        """The upstream or the named server, and the route, for testbeds."""
         return self.server or self.upstream, self.route
 
     @property
     def shared_workload(self) -> str:
-        """The name of its workload, without the name of the server if each server has a
-        workload of its own.
-        """
+        """The name of its workload, without the server's if each has its own."""
         return self.workload.removesuffix(f" at {self.server}")
 
 
@@ -140,36 +126,32 @@ class Source(DocumentPart):
 
 
 class Target(DocumentPart):
-    """The servers of a run: processes of the lab (local), running containers (compose),
-    the user's own (external).
+    """The servers of a run.
+
+    They are processes of the lab (local), containers (compose), or the user's own
+    (external).
     """
 
     testbed: Literal["local", "compose", "external"]
     url: str | None = None  # of an external server without a name
     servers: Texts = {}  # name → URL of external servers
-    ca_file: str | None = (
-        # Path of the CA to trust for external servers; None: the CAs of each library.
-        None
-    )
+    # Path of the CA to trust for external servers. None: the CAs of each library.
+    ca_file: str | None = None
 
     @property
     def urls(self) -> Texts:
-        """The URLs of external servers by name; the name of a single one
-        may be empty.
-        """
+        """The URLs of external servers by name, which is empty for a single one."""
         return self.servers if self.url is None else {"": self.url}
 
     def masked(self) -> Self:
         """Return the target for files, without credentials in URLs."""
+        url = None if self.url is None else mask_text(self.url)
         servers = {name: mask_text(url) for name, url in self.servers.items()}
-        return self.model_copy(
-            update={"url": self.url and mask_text(self.url), "servers": servers}
-        )
+        return self.model_copy(update={"url": url, "servers": servers})
 
 
 class ClaimParts(DocumentPart):
-    """A published statement as a check that compares a figure of two arms, or of the
-    arms of a sweep.
+    """A published statement as a check of a figure of two arms, or of a sweep.
 
     The kinds are ``less``: `a` is less than `b`; ``ratio``: `b` divided by `a` lies in
     `band`, and a band around 1 means that the arms are alike; ``optimum``: the smallest
@@ -180,9 +162,8 @@ class ClaimParts(DocumentPart):
 
     text: str
     kind: Literal["less", "ratio", "optimum", "spread", "narrower"]
-    figure: Annotated[str, AfterValidator(_check_figure)] = (
-        "wall_seconds"  # key or full name of what is compared
-    )
+    # Key or full name of what is compared.
+    figure: Annotated[str, AfterValidator(_check_figure)] = "wall_seconds"
     a: str | None = None
     b: str | None = None
     c: str | None = None
@@ -223,13 +204,15 @@ class Conditions(Written):
             name, number, unit = match.groups()
             figure = _CONDITION_FIGURES.get(name)
             if figure is None:
-                known = ", ".join(
-                    dict.fromkeys(one.key for one in _CONDITION_FIGURES.values())
+                keys = dict.fromkeys(
+                    candidate.key for candidate in _CONDITION_FIGURES.values()
                 )
+                known = ", ".join(keys)
                 raise ValueError(f"{name!r} is not one of {known}")
-            if unit not in WRITTEN[figure.unit]:
+            sizes = WRITTEN[figure.unit]
+            if unit not in sizes:
                 raise ValueError(f"{part!r}: {wanted(figure.unit, f'{name}<{number}')}")
-            limits.append((figure, float(number) * WRITTEN[figure.unit][unit]))
+            limits.append((figure, float(number) * sizes[unit]))
         return cls(text, tuple(limits))
 
     def __str__(self) -> str:
@@ -242,24 +225,18 @@ class RunSettings(DocumentPart):
     Experiment files, options of `clientlab run` and plans share these fields.
     """
 
-    rounds: Annotated[int, Field(strict=True, ge=1, le=MOST_ROUNDS_OF_A_RUN)] = (
-        3  # the fewest, if rounds are added
-    )
-    slices: Annotated[int, Field(strict=True, ge=1, le=MOST_SLICES)] | None = (
-        None  # per trial; None: the lab chooses
-    )
-    budget: Annotated[Time, Field(gt=0)] | None = (
-        None  # add rounds this long (s) or until all is decided
-    )
-    precision: Annotated[Positive, ParsedBy(parse_share), Field(lt=1)] | None = (
-        None  # add rounds until this narrow
-    )
-    find_max: Conditions | None = (
-        None  # search the highest rate at which these conditions hold
-    )
-    seed: Annotated[int, Field(strict=True, ge=0, le=MOST_SEED)] | None = (
-        None  # of all random choices; None: a new one
-    )
+    # The number of rounds, or the fewest if a budget or a precision adds some.
+    rounds: Annotated[int, Field(strict=True, ge=1, le=MOST_ROUNDS_OF_A_RUN)] = 3
+    # Slices per trial. None: the lab chooses.
+    slices: Annotated[int, Field(strict=True, ge=1, le=MOST_SLICES)] | None = None
+    # Seconds for which rounds are added, unless all is decided before.
+    budget: Annotated[Time, Field(gt=0)] | None = None
+    # Rounds are added until intervals are as narrow as this share.
+    precision: Annotated[Positive, ParsedBy(parse_share), Field(lt=1)] | None = None
+    # The run searches the highest rate at which these conditions hold.
+    find_max: Conditions | None = None
+    # Of all random choices. None: a new one.
+    seed: Annotated[int, Field(strict=True, ge=0, le=MOST_SEED)] | None = None
     pin: Switch = False  # give each part of the testbed its own CPUs
 
 
@@ -272,9 +249,8 @@ class ExperimentParts(RunSettings):
     # What the source did not control, or the experiment leaves out.
     uncontrolled: Names = []
     baseline: str | None = None  # the arm that the others are compared with
-    workers: dict[
-        str, Annotated[int, Field(ge=1, le=MOST_WORKERS)]
-    ] = {}  # of upstreams, as in the source
+    # Of upstreams, as in the source.
+    workers: dict[str, Annotated[int, Field(ge=1, le=MOST_WORKERS)]] = {}
     environments: dict[VersionName, EnvironmentSpec] = {}
     shortened: Names = []  # what the quick form changed
 
@@ -283,9 +259,8 @@ class Plan(ExperimentParts):
     """The experiment, expanded to its arms, as the run carries it out."""
 
     seed: int
-    time_budget: Positive | None = (
-        None  # with a precision: seconds after which no round is added
-    )
+    # With a precision: the seconds after which no round is added.
+    time_budget: Positive | None = None
     arms: Annotated[list[Arm], Field(max_length=_MOST_ARMS)]
     workloads: dict[str, Workload]
     # What options of the command line replaced, except rounds and seed.
@@ -310,34 +285,30 @@ class Plan(ExperimentParts):
         return order
 
     def unavailable_among(self, arms: Iterable[str]) -> str:
-        """Return the arms that were left out, with what the machine lacks in
-        parentheses.
-        """
-        found: dict[str, list[str]] = {}
+        """Return the arms that were left out, with what the machine lacks."""
+        by_reason: dict[str, list[str]] = {}
         for arm in arms:
-            if reason := self.unavailable_arms.get(arm):
-                found.setdefault(reason, []).append(arm)
+            if arm in self.unavailable_arms:
+                by_reason.setdefault(self.unavailable_arms[arm], []).append(arm)
         return ", ".join(
-            f"{', '.join(names)} ({reason})" for reason, names in found.items()
+            f"{', '.join(names)} ({reason})" for reason, names in by_reason.items()
         )
 
     def masked(self) -> Self:
-        """Return the plan for files, without credentials in headers, paths and the
-        addresses of requirements.
+        """Return the plan for files, without credentials.
+
+        Headers, paths and the addresses of requirements may hold some.
         """
-        loads = {
-            name: replace(
-                one, headers=mask_headers(one.headers), path=mask_text(one.path)
-            )
-            for name, one in self.workloads.items()
-        }
-        specs = {
-            name: spec.model_copy(
-                update={"requirements": list(map(mask_text, spec.requirements))}
-            )
-            for name, spec in self.environments.items()
-        }
-        return self.model_copy(update={"workloads": loads, "environments": specs})
+        workloads = {}
+        for name, workload in self.workloads.items():
+            headers = mask_headers(workload.headers)
+            path = mask_text(workload.path)
+            workloads[name] = replace(workload, headers=headers, path=path)
+        specs = {}
+        for name, spec in self.environments.items():
+            masked = list(map(mask_text, spec.requirements))
+            specs[name] = spec.model_copy(update={"requirements": masked})
+        return self.model_copy(update={"workloads": workloads, "environments": specs})
 
     @property
     def links(self) -> list[Link]:
@@ -349,8 +320,10 @@ class Plan(ExperimentParts):
 
 def suffix_of(place: Mapping[str, AxisValue]) -> str:
     """Return the end of a name for a point on axes: ``[concurrency=8, pool=2]``."""
+    if not place:
+        return ""
     settings = (f"{key}={write_setting(value)}" for key, value in place.items())
-    return f"[{', '.join(settings)}]" if place else ""
+    return f"[{', '.join(settings)}]"
 
 
 def number_on(axis: str, arm: Arm) -> float | None:
@@ -358,9 +331,7 @@ def number_on(axis: str, arm: Arm) -> float | None:
 
     Links have seconds and bits per second.
     """
-    value = (
-        arm.axes[axis]
-        if arm.link is None or axis not in LINK_PARTS
-        else getattr(arm.link, axis)
-    )
+    value = arm.axes[axis]
+    if arm.link is not None and axis in LINK_PARTS:
+        value = getattr(arm.link, axis)
     return None if value is None or isinstance(value, str) else float(value)

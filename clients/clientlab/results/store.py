@@ -1,5 +1,4 @@
-"""The results folder: one folder per run, with its run file and, while the run goes on,
-its journal.
+"""The results folder: a folder per run, with its run file and perhaps its journal.
 
 The run file is written when a run begins and when it ends, each time as a new file that
 replaces the old one. In between, each finished trial is appended to the journal as one
@@ -21,7 +20,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -31,17 +30,19 @@ from clientlab.results.document import FORMAT, Run
 from clientlab.trial.result import Trial
 from clientlab.validation import first_problem, shorten
 
-RUN_FILE, JOURNAL_FILE, HOLD_FILE = "run.json", "trials.jsonl", ".held"
+RUN_FILE = "run.json"
+JOURNAL_FILE = "trials.jsonl"
+HOLD_FILE = ".held"
 
-LAST = re.compile(
-    r"last(?:~(\d{1,9}))?", re.ASCII
-)  # last, or last~2: the run that began two runs before the last one
+# last, or last~2: the run that began two runs before the last one.
+LAST = re.compile(r"last(?:~(\d{1,9}))?", re.ASCII)
 OWN_NAME = re.compile(r"\d{8}-\d{6}")
 _CHOSEN_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 _CREATED = re.compile(r'"created": "(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?)')
 _LOOK_SECONDS = 0.2  # `is_held` holds the lock for a moment
 # The first bytes of a gzip file (RFC 1952), with which no JSON text begins.
 _GZIP = b"\x1f\x8b"
+_DAMAGED = "the file was changed or damaged"
 
 
 class Store:
@@ -67,22 +68,16 @@ class Store:
 
         Raise FieldError if it is invalid or taken.
         """
-        if (
-            not _CHOSEN_NAME.fullmatch(name)
-            or LAST.fullmatch(name)
-            or OWN_NAME.match(name)
-        ):
+        free = not LAST.fullmatch(name) and not OWN_NAME.match(name)
+        if not free or not _CHOSEN_NAME.fullmatch(name):
             message = (
                 "write up to 64 letters, digits, '_', '.' and '-'; neither last nor a"
                 " date"
             )
             raise FieldError(["name"], message, value=repr(name))
         if (self.folder / name / RUN_FILE).exists():
-            raise FieldError(
-                ["name"],
-                f"{self.folder} has a run of this name; choose another",
-                value=name,
-            )
+            message = f"{self.folder} has a run of this name; choose another"
+            raise FieldError(["name"], message, value=name)
         return name
 
     def save(self, run: Run) -> None:
@@ -91,7 +86,8 @@ class Store:
         Raise IncompleteRun if that fails. Run file and journal are then as before.
         """
         folder = self.folder / run.run
-        path, part = folder / RUN_FILE, folder / "run.part"
+        path = folder / RUN_FILE
+        part = folder / "run.part"
         try:
             _write(part, "wb", run.model_dump_json(indent=1).encode())
             part.replace(path)
@@ -99,9 +95,8 @@ class Store:
             path.unlink(missing_ok=True)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise _not_saved(
-                path, error, f"{folder} holds the trials that were saved"
-            ) from error
+            saved = f"{folder} holds the trials that were saved"
+            raise _not_saved(path, error, saved) from error
 
     def append(self, name: str, trial: Trial) -> None:
         """Append a trial to the journal of the run of that name.
@@ -115,8 +110,7 @@ class Store:
             raise _not_saved(path, error, "it holds all but the last trial") from error
 
     def version(self, name: str) -> tuple[int, int, bool]:
-        """Return a value that changes when the run is saved and when its process begins
-        or ends.
+        """Return a value that changes when the run is saved, begins or ends.
 
         Raise FileNotFoundError for an unknown run.
         """
@@ -133,34 +127,32 @@ class Store:
         """
         until = time.monotonic() + _LOOK_SECONDS
         with (self.folder / name / HOLD_FILE).open("a") as file:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError as error:
-                    if time.monotonic() > until:
-                        raise LabError(
-                            f"run {name} is being measured by another process; wait for"
-                            " its end"
-                        ) from error
+            while not _lock(file, fcntl.LOCK_EX):
+                if time.monotonic() > until:
+                    raise LabError(
+                        f"run {name} is being measured by another process; wait for its"
+                        " end"
+                    )
                 time.sleep(_LOOK_SECONDS / 20)
             yield
 
     def find(self, name: str) -> Path:
-        """Return the run file of a path, a run's name, the beginning of one, ``last``
-        or ``last~1``.
+        """Return the run file of a path, a name or its beginning, or ``last~1``.
 
         Raise LabError.
         """
         for given in (Path(name), Path(name) / RUN_FILE):
             if given.is_file():
                 return given
-        runs, before = self.names(), LAST.fullmatch(name)
-        fitting = (
-            [name] if name in runs else [run for run in runs if run.startswith(name)]
-        )
-        if before and runs:
-            fitting = runs[::-1][int(before[1] or 0) :][:1]
+        runs = self.names()
+        last = LAST.fullmatch(name)
+        if last:
+            before = int(last[1] or 0)
+            fitting = runs[::-1][before : before + 1]
+        elif name in runs:
+            fitting = [name]
+        else:
+            fitting = [run for run in runs if run.startswith(name)]
         if len(fitting) == 1:
             return self.folder / fitting[0] / RUN_FILE
         if fitting:
@@ -176,18 +168,21 @@ class Store:
         return sorted(names, key=lambda name: (self._begun(name), name))
 
     def _begun(self, name: str) -> str:
-        """Return when a run began, from the name that the lab gave it, or else from the
-        head of its file.
+        """Return when a run began, as in the names that the lab gives.
+
+        Runs with other names say it at the beginning of their files.
         """
         if OWN_NAME.match(name):
             return name
+        created = None
         with (
             contextlib.suppress(FileNotFoundError),
             (self.folder / name / RUN_FILE).open(errors="replace") as file,
         ):
-            if created := _CREATED.search(file.read(1000)):
-                return re.sub(r"[-:.]", "", created[1]).replace("T", "-", 1)
-        return name
+            created = _CREATED.search(file.read(1000))
+        if created is None:
+            return name
+        return re.sub(r"[-:.]", "", created[1]).replace("T", "-", 1)
 
     def inside(self, name: str) -> str:
         """Return the full name of a run in this folder.
@@ -236,16 +231,22 @@ def _not_saved(path: Path, error: OSError, saved: str) -> IncompleteRun:
     return IncompleteRun(f"{path}: {error.strerror}; {saved}; make room and run again")
 
 
+def _lock(file: IO[str], kind: int) -> bool:
+    """Lock a file, and return whether no other process had locked it."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def is_held(folder: Path) -> bool:
     """Return whether a process is measuring the run of that folder."""
     try:
         with (folder / HOLD_FILE).open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+            return not _lock(file, fcntl.LOCK_SH)
     except (FileNotFoundError, PermissionError):  # no process on this machine ever did
         return False
-    return False
 
 
 def read_run(path: Path) -> Run:
@@ -253,23 +254,24 @@ def read_run(path: Path) -> Run:
 
     Raise LabError if they do not hold a run of the present format.
     """
+    journal_path = path.with_name(JOURNAL_FILE)
+    journal = b""
     try:
         # The journal comes first: at the end of a run, its trials are in the run file
         # before the journal is removed.
-        journal = path.with_name(JOURNAL_FILE)
-        saved = (
-            journal.read_bytes() if path.name == RUN_FILE and journal.exists() else b""
-        )
+        if path.name == RUN_FILE and journal_path.exists():
+            journal = journal_path.read_bytes()
         content = path.read_bytes()
-        content = gzip.decompress(content) if content.startswith(_GZIP) else content
-    except (
-        OSError,
-        EOFError,
-        zlib.error,
-    ) as error:  # gzip raises an OSError without strerror
-        raise LabError(
-            f"{path}: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        if content.startswith(_GZIP):
+            content = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        # gzip raises an OSError without strerror.
+        reason = getattr(error, "strerror", None) or error
+        raise LabError(f"{path}: {reason}") from error
+    return _add_journal(_parse_run(path, content), journal_path, journal)
+
+
+def _parse_run(path: Path, content: bytes) -> Run:
     try:
         document = from_json(content)
     except ValueError as error:
@@ -281,35 +283,33 @@ def read_run(path: Path) -> Run:
     if found is None:
         raise LabError(f"{path}: no run file: it has no key `format`")
     if type(found) is not int or found != FORMAT:
-        problem = (
-            f"format {shorten(repr(found))}, and this clientlab reads format {FORMAT}"
-        )
-        raise LabError(f"{path}: {problem}; read it with the version that wrote it")
-    try:
-        run = Run.model_validate(document)
-    except ValidationError as error:
         raise LabError(
-            f"{path}: {first_problem(error)}; the file was changed or damaged"
-        ) from error
+            f"{path}: format {shorten(repr(found))}, and this clientlab reads format"
+            f" {FORMAT}; read it with the version that wrote it"
+        )
+    try:
+        return Run.model_validate(document)
+    except ValidationError as error:
+        raise LabError(f"{path}: {first_problem(error)}; {_DAMAGED}") from error
+
+
+def _add_journal(run: Run, path: Path, journal: bytes) -> Run:
+    """Return the run with the trials of its journal that it does not have yet."""
     known = {trial.planned.order for trial in run.every_trial}
     arms = {(arm.name, arm.workload) for arm in run.experiment.arms}
-    *lines, _incomplete = saved.split(b"\n")
+    *lines, _incomplete = journal.split(b"\n")
     for number, line in enumerate(lines, 1):
+        place = f"{path}: line {number}"
         try:
             trial = Trial.model_validate_json(line)
         except ValidationError as error:
-            problem = f"line {number}: {first_problem(error)}"
+            raise LabError(f"{place}: {first_problem(error)}; {_DAMAGED}") from error
+        planned = trial.planned
+        if (planned.arm, planned.workload) not in arms:
             raise LabError(
-                f"{journal}: {problem}; the file was changed or damaged"
-            ) from error
-        if (trial.planned.arm, trial.planned.workload) not in arms:
-            message = (
-                f"names arm {shorten(repr(trial.planned.arm))}, which the experiment"
-                " does not have"
+                f"{place}: names arm {shorten(repr(planned.arm))}, which the experiment"
+                f" does not have; {_DAMAGED}"
             )
-            raise LabError(
-                f"{journal}: line {number}: {message}; the file was changed or damaged"
-            )
-        if trial.planned.order not in known:
+        if planned.order not in known:
             run = run.with_trial(trial)
     return run

