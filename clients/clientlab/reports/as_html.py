@@ -37,7 +37,8 @@ def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
 
 
 def _svg(chart: RowChart | Sweep, *, narrow: bool) -> Markup:
-    from clientlab.reports.drawing import svg  # noqa: PLC0415 - a page without charts needs no matplotlib
+    # A page without charts needs no matplotlib.
+    from clientlab.reports.drawing import svg  # noqa: PLC0415
 
     return Markup(svg(chart, narrow=narrow))  # noqa: S704 - matplotlib escapes the texts
 
@@ -55,4 +56,7 @@ TEMPLATES.globals |= {
     "ratio": units.ratio,
     "digits": units.digits,
 }
-TEMPLATES.filters |= {"svg": _svg, "kind": lambda part: type(part).__name__}
+TEMPLATES.filters |= {
+    "svg": _svg,
+    "kind": lambda part: type(part).__name__,
+}

@@ -1,15 +1,15 @@
-"""The charts of a run: ratios, times and other costs, latencies and courses in a row
-per arm, and curves of sweeps.
+"""The charts of a run: rows of ratios, costs, latencies and courses, and sweeps.
 
 `drawing` draws them.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, product
+from operator import itemgetter
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from clientlab.results.figures import (
     cost_of,
     ranked_by,
 )
-from clientlab.results.plan import Arm, number_on
+from clientlab.results.plan import Arm, AxisValue, number_on
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, decide
 from clientlab.statistics.histogram import SLICES, Floats
 from clientlab.statistics.ratios import Ratio, typical_figure
@@ -116,20 +116,26 @@ ChartMaker = Callable[[Run, Sequence[tables.Group]], Iterator[RowChart]]
 _FAR_APART = 20.0
 _QUANTILES = [BY_KEY[key] for key in ("p50", "p99", "p999")]
 _BINS = 90
-_MOST_PARTS, _FEWEST_PARTS = 120, 24  # into which a chart divides the measured time
+# The parts into which a chart divides the measured time.
+_MOST_PARTS = 120
+_FEWEST_PARTS = 24
 _REQUESTS_OF_PART = 20  # at least, on average, unless there are too few parts
-_COURSES = {"Requests per second": units.rate, "Errors": units.share, "p99": units.time}
+_COURSES = {
+    "Requests per second": units.rate,
+    "Errors": units.share,
+    "p99": units.time,
+}
 _FEWEST_POINTS = 3
 _MAIN_FIGURES = frozenset({"highest_rate", "throughput", "p99", "cpu"})
+# Along these axes the load grows or the link gets slower, so a knee means nothing.
 _EASIEST_AT_AN_END = frozenset({"rate", "stages", "rtt", "bandwidth"})
-"""Axes along which the load grows or the link gets slower: a knee along them means
-nothing.
-"""
 
 
 def colours_of(run: Run) -> dict[str, str]:
-    """Map arms to colours: one for each strategy without its settings, in each
-    environment and on each server.
+    """Map arms to colours.
+
+    Arms differ in colour if their strategies differ by more than settings, or if their
+    environments or servers differ.
     """
     kinds = {
         arm.name: (arm.strategy.partition("?")[0], arm.environment, arm.server)
@@ -149,147 +155,163 @@ def log_limits(
     The `ends` of intervals extend it by at most one half.
     """
     positive = [value for value in values if value > 0]
-    low, high = min(positive), max(positive)
-    shown = [*positive, *(min(max(end, low / 1.5), high * 1.5) for end in ends)]
+    low = min(positive) / 1.5
+    high = max(positive) * 1.5
+    shown = [*positive, *(min(max(end, low), high) for end in ends)]
     return min(shown) / 1.08, max(shown) * 1.08
 
 
 def _ranking_label(figure: Figure) -> str:
     """Return the name of a figure that arms are ranked by."""
-    return figure.label + (", from the planned start" if figure.key == "p99" else "")
+    if figure.key == "p99":
+        return f"{figure.label}, from the planned start"
+    return figure.label
 
 
 def _charted_seconds(requests: int | None, figure: Figure) -> tuple[float, str]:
-    """Return a factor for the seconds of the figure that ranks arms, and what a chart
-    calls the product.
+    """Return a factor for the figure that ranks arms, and the name of the product.
+
+    The time per request is multiplied by the `requests` of a trial.
     """
     if figure is not ranked_by():
         return 1.0, _ranking_label(figure)
     count = requests or 1000
-    return float(count), (
-        "time for the request" if count == 1 else f"time for {count:,} requests"
-    )
+    what = "the request" if count == 1 else f"{count:,} requests"
+    return float(count), f"time for {what}"
 
 
 def comparisons(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
-    """Compare arms with those of another environment, server, link or route, and arms
-    of each load with the fastest.
+    """Compare arms that differ in one part, and those of each load with the fastest.
 
     Arms on an axis are left out: the lines of their sweep compare them.
     """
-    arms, colours = run.experiment.arms, colours_of(run)
+    colours = colours_of(run)
     for part in PARTS:
-        pairs = contrasts_by(part, run)
+        contrasts = contrasts_by(part, run)
         rows = [
             _ratio_row(
-                f"{one.arm.name} over {one.base.name}",
-                colours[one.arm.name],
-                one.time,
-                one.figure,
+                f"{contrast.arm.name} over {contrast.base.name}",
+                colours[contrast.arm.name],
+                contrast.time,
+                contrast.figure,
             )
-            for one in pairs
-            if one.time is not None and not one.arm.axes
+            for contrast in contrasts
+            if contrast.time is not None and not contrast.arm.axes
         ]
         if rows:
-            title = f"{part.capitalize()}s: {pairs[0].figure.label}"
+            title = f"{part.capitalize()}s: {contrasts[0].figure.label}"
             yield _forest_plot(title, rows, "times that of the second one")
-    swept = {arm.name for arm in arms if arm.axes}
+    swept = {arm.name for arm in run.experiment.arms if arm.axes}
     for group in groups:
-        what = f"{_ranking_label(group.ranks_by)}, times that of the fastest arm"
+        axis = f"{_ranking_label(group.ranks_by)}, times that of the fastest arm"
         if group.searched:
-            what = f"{HIGHEST_RATE.label} of the fastest arm, times that of each arm"
+            axis = f"{HIGHEST_RATE.label} of the fastest arm, times that of each arm"
         for load in group.by_load:
-            ranked = [
-                row
+            rows = [
+                _ratio_row(
+                    row.name,
+                    colours[row.planned.arm],
+                    None if row.fastest else row.ratio,
+                    group.ranks_by,
+                )
                 for row in load
                 if row.ratio is not None and math.isfinite(row.ratio.value)
             ]
-            if len(ranked) < 2 or all(row.planned.arm in swept for row in load):
-                continue
-            place = f" · {group.place_of(load[0])}" if group.mixed else ""
-            ratios = [(row, None if row.fastest else row.ratio) for row in ranked]
-            rows = [
-                _ratio_row(row.name, colours[row.planned.arm], ratio, group.ranks_by)
-                for row, ratio in ratios
-            ]
-            yield _forest_plot(f"{group.title}{place}", rows, what)
+            if len(rows) > 1 and not all(row.planned.arm in swept for row in load):
+                title = group.title
+                if group.mixed:
+                    title += f" · {group.place_of(load[0])}"
+                yield _forest_plot(title, rows, axis)
 
 
-def claim_ratios(claims: Sequence[ClaimResult]) -> list[RowChart]:
+def claim_ratios(claims: Iterable[ClaimResult]) -> Iterator[RowChart]:
     """Draw the ratio of every claim with its confidence interval, against 1."""
     rows = [
         ChartRow(
-            one.name,
-            f"{units.ratio(one.ratio, one.interval)} {one.verdict}",
+            claim.name,
+            f"{units.ratio(claim.ratio, claim.interval)} {claim.verdict}",
             _GREY,
-            interval=one.interval,
-            dots=[one.ratio],
+            interval=claim.interval,
+            dots=[claim.ratio],
         )
-        for one in claims
-        if one.ratio
+        for claim in claims
+        if claim.ratio
     ]
-    title = "Ratios with their 95 % confidence intervals"
-    return (
-        [_forest_plot(title, rows, "figure of the second arm over that of the first")]
-        if rows
-        else []
-    )
+    if rows:
+        title = "Ratios with their 95 % confidence intervals"
+        yield _forest_plot(
+            title, rows, "figure of the second arm over that of the first"
+        )
 
 
 def changes(comparison: Comparison) -> Iterator[RowChart]:
-    """Draw the ratios of all compared runs to the baseline, in a chart for each arm and
-    each of the main figures.
-    """
-    for arm, figure in itertools.product(
-        comparison.compared_arms(), comparison.figures
-    ):
+    """Draw the ratios of all runs to the baseline, by arm and main figure."""
+    figures = [figure for figure in comparison.figures if figure.key in _MAIN_FIGURES]
+    for arm, figure in product(comparison.compared_arms(), figures):
         rows = []
-        for one in comparison.others if figure.key in _MAIN_FIGURES else ():
-            change = one.changes.get(arm, {}).get(figure.key)
-            if change is not None and (ratio := change.ratio) is not None:
-                text = f"{units.ratio_of(ratio)} {change.word}"
+        for compared in comparison.others:
+            change = compared.changes.get(arm, {}).get(figure.key)
+            if change is not None and change.ratio is not None:
+                text = f"{units.ratio_of(change.ratio)} {change.word}"
                 rows.append(
                     ChartRow(
-                        one.run.run,
+                        compared.run.run,
                         text,
                         HUES[0],
-                        interval=ratio.interval,
-                        dots=[ratio.value],
+                        interval=change.ratio.interval,
+                        dots=[change.ratio.value],
                     )
                 )
         if rows:
-            yield _forest_plot(
-                f"{arm}: {figure.label}", rows, "times that of the baseline"
-            )
+            title = f"{arm}: {figure.label}"
+            yield _forest_plot(title, rows, "times that of the baseline")
 
 
-def _ratio_row(name: str, colour: str, ratio: Ratio | None, figure: Figure) -> ChartRow:
+def _ratio_row(
+    name: str,
+    colour: str,
+    ratio: Ratio | None,
+    figure: Figure,
+) -> ChartRow:
     """Return the row of a figure's ratio and what it says.
 
     Without one, it is the arm that others are compared with.
     """
     if ratio is None:
-        return ChartRow(name, "1", colour, dots=[1.0], first=True)
+        return ChartRow(
+            name,
+            "1",
+            colour,
+            dots=[1.0],
+            first=True,
+        )
     word = decide(ratio).word
-    words = {"slower": figure.direction.worse, "faster": figure.direction.better}
+    words = {
+        "slower": figure.direction.worse,
+        "faster": figure.direction.better,
+    }
     text = f"{units.ratio_of(ratio)} {words.get(word, word)}"
-    return ChartRow(name, text, colour, interval=ratio.interval, dots=[ratio.value])
+    return ChartRow(
+        name,
+        text,
+        colour,
+        interval=ratio.interval,
+        dots=[ratio.value],
+    )
 
 
 def _forest_plot(title: str, rows: Sequence[ChartRow], axis: str) -> RowChart:
     """Return the chart of at least one row, each with a ratio above 0 as its dot."""
-    ends = [end for row in rows for end in row.interval or ()]
-    low, high = log_limits(
-        [1 / EQUAL, EQUAL, *(ratio for row in rows for ratio in row.dots)], ends
-    )
-    notes = [f"{axis} (logarithmic)"]
+    ratios = chain.from_iterable(row.dots for row in rows)
+    ends = chain.from_iterable(row.interval or () for row in rows)
+    low, high = log_limits([1 / EQUAL, EQUAL, *ratios], ends)
     return RowChart(
         title,
         rows,
-        notes,
+        [f"{axis} (logarithmic)"],
         low,
         high,
-        lambda ratio: f"{ratio:g}×",
+        "{:g}×".format,
         log=True,
         ratios=True,
     )
@@ -300,76 +322,77 @@ def times(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
 
     Groups that lie on the curves of sweeps have none.
     """
-    on_curves = {
-        point.arm
-        for sweep in sweeps_of(run)
-        for curve in sweep.curves
-        for point in curve.points
-    }
+    on_curves = set()
+    for curve in chain.from_iterable(sweep.curves for sweep in sweeps_of(run)):
+        on_curves |= {point.arm for point in curve.points}
     colours = colours_of(run)
     for group in groups:
-        if all(row.planned.arm in on_curves for row in group.rows):
+        if on_curves.issuperset(row.planned.arm for row in group.rows):
             continue
         factor, label = _charted_seconds(group.requests, group.ranks_by)
         rows = []
         for row in group.rows:
             rounds = [cost_of(trial) for trial in row.trials]
-            found = typical_figure(dict(enumerate(rounds)))
-            ends = found.with_value(row.level).interval if found else None
+            typical = typical_figure(dict(enumerate(rounds)))
+            interval = typical.with_value(row.level).interval if typical else None
+            if interval:
+                interval = interval[0] * factor, interval[1] * factor
+            text = units.time(row.level * factor)
+            if row.errors:
+                text += " ⚠ errors"
             rows.append(
                 ChartRow(
                     group.name_of(row),
-                    units.time(row.level * factor)
-                    + (" ⚠ errors" if row.errors else ""),
+                    text,
                     colours[row.planned.arm],
                     row.level * factor,
-                    ends and (ends[0] * factor, ends[1] * factor),
+                    interval,
                     [seconds * factor for seconds in rounds],
                     first=row.first,
                 )
             )
-        load = "" if group.mixed else f", c={group.rows[0].planned.concurrency}"
-        notes = [f"{label}{load}; less is better"]
-        notes += (
-            [_UNLIKE]
-            if len({row.planned.concurrency for row in group.rows}) > 1
-            else []
-        )
+        if not group.mixed:
+            label += f", c={group.rows[0].planned.concurrency}"
+        notes = [f"{label}; less is better"]
+        if len({row.planned.concurrency for row in group.rows}) > 1:
+            notes.append(_UNLIKE)
         yield _bars(group.title, rows, notes)
 
 
 def costs(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
     """Draw every cost besides time that the trials of a group have."""
     colours = colours_of(run)
-    for group, figure in itertools.product(
-        groups, [figure for figure in FIGURES if figure.cost]
-    ):
-        size = (
-            1 << 20 if figure.unit == "bytes" else 1
-        )  # so that ticks are round numbers of MiB
+    figures = [figure for figure in FIGURES if figure.cost]
+    for group, figure in product(groups, figures):
+        if not group.shows(figure):
+            continue
+        # Ticks are round numbers of MiB.
+        size = 1 << 20 if figure.unit == "bytes" else 1
         rows = []
-        for row in group.rows if group.shows(figure) else ():
-            if (typical := row.figures[figure.key]) is not None:
-                name, rounds = (
-                    group.name_of(row),
-                    [value / size for value in figure.values(row.trials)],
-                )
-                bar, colour = typical / size, colours[row.planned.arm]
+        for row in group.rows:
+            typical = row.figures[figure.key]
+            if typical is not None:
                 rows.append(
                     ChartRow(
-                        name,
+                        group.name_of(row),
                         row.text(figure),
-                        colour,
-                        bar,
-                        dots=rounds,
+                        colours[row.planned.arm],
+                        typical / size,
+                        dots=[value / size for value in figure.values(row.trials)],
                         first=row.first,
                     )
                 )
         if rows:
-            title = (
-                figure.title if len(groups) == 1 else f"{figure.title} · {group.title}"
+            title = figure.title
+            if len(groups) > 1:
+                title += f" · {group.title}"
+            yield _bars(
+                title,
+                rows,
+                [figure.description],
+                figure.unit,
+                size,
             )
-            yield _bars(title, rows, [figure.description], figure.unit, size)
 
 
 def _bars(
@@ -379,70 +402,74 @@ def _bars(
     unit: units.Unit = "seconds",
     size: int = 1,
 ) -> RowChart:
+    """Return a chart of bars, or of dots if the values are far apart.
+
+    `size`: of a unit of the axis in the figure's `unit`.
+    """
+
     def tick(value: float) -> str:
         return units.of_unit(value * size, unit)
 
-    values = [value for row in rows for value in (*row.dots, row.bar or 0.0)]
-    ends = [end for row in rows for end in row.interval or ()]
-    positive = [value for value in values if value > 0]
-    if positive and max(positive) >= _FAR_APART * min(positive):
-        low, high = log_limits(positive, ends)
-        rows = [replace(row, bar=None) for row in rows]
-        return RowChart(title, rows, [*notes, _LOGARITHMIC], low, high, tick, log=True)
+    values = [row.bar or 0.0 for row in rows]
+    values += chain.from_iterable(row.dots for row in rows)
+    ends = list(chain.from_iterable(row.interval or () for row in rows))
     most = max(values)
-    high = 1.04 * max(most, min(max(ends, default=0.0), 1.5 * most)) or 1.0
-    return RowChart(title, rows, notes, 0.0, high, tick)
+    least = min((value for value in values if value > 0), default=math.inf)
+    if most >= _FAR_APART * least:
+        low, high = log_limits(values, ends)
+        rows = [replace(row, bar=None) for row in rows]
+        return RowChart(
+            title,
+            rows,
+            [*notes, _LOGARITHMIC],
+            low,
+            high,
+            tick,
+            log=True,
+        )
+    shown = max(most, min(max(ends, default=0.0), 1.5 * most))
+    return RowChart(
+        title,
+        rows,
+        notes,
+        0.0,
+        1.04 * shown or 1.0,
+        tick,
+    )
 
 
 def distributions(run: Run, groups: Iterable[tables.Group]) -> Iterator[RowChart]:
-    """Draw the latencies of the arms as areas, in a chart for each group that has
-    latencies.
-    """
+    """Draw the latencies of the arms of each group as areas."""
     colours = colours_of(run)
     for group in groups:
-        found = [
-            (row, answered)
-            for row in group.rows
-            if (answered := row.answered) is not None
-        ]
-        if not found:
+        known = [(row, row.answered) for row in group.rows if row.answered is not None]
+        if not known:
             continue
-        rings = [
-            [
-                ring
-                for figure in _QUANTILES
-                if figure.key not in row.bounds and (ring := row.figures[figure.key])
-            ]
-            for row, _ in found
-        ]
-        ends = [
-            seconds
-            for _, answered in found
-            for seconds in answered.quantiles(np.array([0.0, 0.999])).tolist()
-        ]
-        low, high = log_limits([*ends, *itertools.chain.from_iterable(rings)])
+        shown: list[float] = []
+        for row, answered in known:
+            shown += answered.quantiles(np.array([0.0, 0.999])).tolist()
+            shown += _rings_of(row)
+        low, high = log_limits(shown)
         edges = np.geomspace(low, high, _BINS + 1)
         rows = []
-        for (row, answered), marks in zip(found, rings, strict=True):
+        for row, answered in known:
             shares = answered.shares(edges)
-            name, text = (
-                group.name_of(row),
-                " · ".join(row.text(figure) for figure in _QUANTILES),
-            )
-            heights, colour = (shares / shares.max()).tolist(), colours[row.planned.arm]
             rows.append(
                 ChartRow(
-                    name, text, colour, rings=marks, heights=heights, first=row.first
+                    group.name_of(row),
+                    " · ".join(map(row.text, _QUANTILES)),
+                    colours[row.planned.arm],
+                    rings=_rings_of(row),
+                    heights=(shares / shares.max()).tolist(),
+                    first=row.first,
                 )
             )
+        notes = ["latency (logarithmic)"]
         delay = run.experiment.workloads[group.rows[0].planned.workload].delay
-        requested = "" if delay is None else f", with the requested delay of {delay}"
-        notes = [f"latency (logarithmic){requested}"]
-        notes += (
-            [f"{tables.WAITS} holds the wait for a free connection."]
-            if any(row.waits for row, _ in found)
-            else []
-        )
+        if delay is not None:
+            notes[0] += f", with the requested delay of {delay}"
+        if any(row.waits for row, _ in known):
+            notes.append(f"{tables.WAITS} holds the wait for a free connection.")
         yield RowChart(
             group.title,
             rows,
@@ -455,10 +482,16 @@ def distributions(run: Run, groups: Iterable[tables.Group]) -> Iterator[RowChart
         )
 
 
+def _rings_of(row: tables.Row) -> list[float]:
+    """Return the quantiles of an arm that are no lower bounds."""
+    known = [
+        row.figures[figure.key] for figure in _QUANTILES if figure.key not in row.bounds
+    ]
+    return [seconds for seconds in known if seconds]
+
+
 def courses(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
-    """Draw requests per second, errors and p99 of each arm over its measured time, in
-    charts for each group.
-    """
+    """Draw requests per second, errors and p99 of each arm over its measured time."""
     colours = colours_of(run)
     for group in groups:
         timed = [
@@ -468,40 +501,40 @@ def courses(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
         ]
         if not timed:
             continue
-        length = max(len(row.trials) for row in timed) * SLICES
-        trials = [trial for row in timed for trial in row.trials]
-        fewest = min(trial.figures.requests for trial in trials) * length // SLICES
-        count = min(
-            length, _MOST_PARTS, max(_FEWEST_PARTS, fewest // _REQUESTS_OF_PART)
-        )
+        trials = list(chain.from_iterable(row.trials for row in timed))
+        rounds = max(len(row.trials) for row in timed)
+        slices = rounds * SLICES
+        fewest = min(trial.figures.requests for trial in trials) * rounds
+        parts = max(_FEWEST_PARTS, fewest // _REQUESTS_OF_PART)
+        parts = min(slices, _MOST_PARTS, parts)
         walls = [trial.figures.wall_seconds or 0.0 for trial in trials]
         tick: Callable[[float], str] = units.time
-        end = max(walls) * length / SLICES
-        if max(walls) > 1.1 * min(
-            walls
-        ):  # a number of requests takes another time in each arm
-            tick, end = "{:g} rounds".format, length / SLICES
-        edges = np.linspace(0.0, end, count + 1).tolist()
-        found = zip(*(_course_of(row, count, length) for row in timed), strict=True)
-        for (title, text), course in zip(_COURSES.items(), found, strict=True):
+        end = max(walls) * slices / SLICES
+        # A number of requests takes another time in each arm.
+        if max(walls) > 1.1 * min(walls):
+            tick = "{:g} rounds".format
+            end = float(rounds)
+        edges = np.linspace(0.0, end, parts + 1).tolist()
+        by_row = [(row, _course_of(row, parts, slices)) for row in timed]
+        for title, text in _COURSES.items():
             rows = []
-            for row, values in zip(timed, course, strict=True):
+            for row, course in by_row:
+                values = course[title]
                 least = np.nanmin(values, initial=math.inf)
                 most = np.nanmax(values, initial=0.0)
                 if most:
-                    ends = f"{text(least)} to {text(most)}"
-                    heights = (np.nan_to_num(values) / most).tolist()
                     rows.append(
                         ChartRow(
                             group.name_of(row),
-                            ends,
+                            f"{text(least)} to {text(most)}",
                             colours[row.planned.arm],
-                            heights=heights,
+                            heights=(np.nan_to_num(values) / most).tolist(),
                         )
                     )
             if rows:
+                full_title = f"{title} · {group.title}"
                 yield RowChart(
-                    f"{title} · {group.title}",
+                    full_title,
                     rows,
                     [title],
                     0.0,
@@ -511,77 +544,69 @@ def courses(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
                 )
 
 
-def _course_of(
-    row: tables.Row, count: int, length: int
-) -> tuple[Floats, Floats, Floats]:
-    """Return the rate, the share of errors and the p99 of an arm in `count` parts of
-    its time; NaN if unknown.
+def _course_of(row: tables.Row, parts: int, slices: int) -> dict[str, Floats]:
+    """Return the figures of `_COURSES` in each part of an arm's time; NaN if unknown.
 
-    `length`: the slices of an arm with all rounds.
+    `slices`: those of an arm with all rounds.
     """
-    slices = [one for trial in row.trials for one in trial.figures.over_time]
-    seconds = [
-        (trial.figures.wall_seconds or 0.0) / SLICES
-        for trial in row.trials
-        for _ in trial.figures.over_time
-    ]
-    places = np.arange(len(slices)) * count // length
-    known = np.array(
-        [(one.requests, one.errors, one.p99) for one in slices], np.float64
-    )
-    ended, failed, spent = (
-        np.bincount(places, part, count) for part in (known[:, 0], known[:, 1], seconds)
-    )
-    p99s = np.full(count, np.nan)
-    np.fmax.at(p99s, places, known[:, 2])
+    measured = []
+    seconds: list[float] = []
+    for trial in row.trials:
+        over_time = trial.figures.over_time
+        measured += over_time
+        seconds += [(trial.figures.wall_seconds or 0.0) / SLICES] * len(over_time)
+    places = np.arange(len(measured)) * parts // slices
+    ended = np.bincount(places, [part.requests for part in measured], parts)
+    failed = np.bincount(places, [part.errors for part in measured], parts)
+    spent = np.bincount(places, seconds, parts)
+    p99s = np.full(parts, np.nan)
+    np.fmax.at(p99s, places, np.array([part.p99 for part in measured], np.float64))
     with np.errstate(invalid="ignore"):
-        return (ended - failed) / spent, failed / ended, p99s
+        rates = (ended - failed) / spent
+        shares = failed / ended
+    return dict(zip(_COURSES, (rates, shares, p99s), strict=True))
 
 
 def sweeps_of(run: Run) -> list[Sweep]:
-    """Return a sweep for each axis, upstream, route and link, with a curve for all arms
-    that have three values on it.
+    """Return the sweeps of a run, with a curve for arms with three values on an axis.
 
-    Rounds in which requests failed are left out, as in claims. Searches for the highest
-    rate are swept along rates.
+    There is one for each axis, upstream, route and link. Rounds in which requests
+    failed are left out, as in claims. Searches for the highest rate are swept along
+    rates.
     """
     found: dict[tuple[str, str, bool], dict[str, list[Arm]]] = {}
     for arm in run.experiment.arms:
+        open_load = is_open(run.experiment.workloads[arm.workload])
         for axis in arm.axes:
+            parts = [axis, f"{arm.upstream} upstream", arm.route]
             # If the parts of a link are axes, the names of curves have them.
-            link = (
-                []
-                if arm.link is None or arm.axes.keys() & set(LINK_PARTS)
-                else [f"link of {arm.link}"]
-            )
-            where = " · ".join([axis, f"{arm.upstream} upstream", arm.route, *link])
-            strategy, _, settings = arm.strategy.partition("?")
-            kept = "&".join(
-                one
-                for one in settings.split("&")
-                if one.partition("=")[0] not in arm.axes
-            )
-            others = [
-                f"{key}={value}" for key, value in arm.axes.items() if key != axis
-            ]
-            name = ", ".join(
-                [arm.sweep or "?".join(filter(None, (strategy, kept))), *others]
-            )
-            open_load = is_open(run.experiment.workloads[arm.workload])
-            found.setdefault((axis, where, open_load), {}).setdefault(name, []).append(
-                arm
-            )
+            if arm.link is not None and arm.axes.keys().isdisjoint(LINK_PARTS):
+                parts.append(f"link of {arm.link}")
+            curves = found.setdefault((axis, " · ".join(parts), open_load), {})
+            curves.setdefault(_curve_name(arm, axis), []).append(arm)
     sweeps = [
-        _sweep(run, axis, title, arms) for (axis, title, _), arms in found.items()
+        _sweep(run, axis, title, curves) for (axis, title, _), curves in found.items()
     ]
     return [*(sweep for sweep in sweeps if sweep.curves), *_searches_of(run)]
 
 
+def _curve_name(arm: Arm, axis: str) -> str:
+    """Return what an arm has in common with the others of its curve along an axis."""
+    strategy, _, settings = arm.strategy.partition("?")
+    kept = [
+        setting
+        for setting in settings.split("&")
+        if setting.partition("=")[0] not in arm.axes
+    ]
+    name = "?".join(filter(None, (strategy, "&".join(kept))))
+    others = [f"{key}={value}" for key, value in arm.axes.items() if key != axis]
+    return ", ".join([arm.sweep or name, *others])
+
+
 def _searches_of(run: Run) -> Iterator[Sweep]:
-    """Yield a chart for each group of searches for the highest rate: p99 against the
-    rate of each trial.
-    """
-    colours, p99 = colours_of(run), BY_KEY["p99"]
+    """Yield the searches of each group: p99 against the rate of each trial."""
+    colours = colours_of(run)
+    p99 = BY_KEY["p99"]
     found: dict[str, list[Curve]] = {}
     for arm in run.experiment.arms:
         by_rate: dict[float, dict[int, float]] = {}
@@ -592,25 +617,24 @@ def _searches_of(run: Run) -> Iterator[Sweep]:
                     by_rate.setdefault(rate, {})[trial.planned.order] = seconds
         points = []
         for rate, series in sorted(by_rate.items()):
-            if typical := typical_figure(series):
+            typical = typical_figure(series)
+            if typical is not None:
                 points.append(SweepPoint(rate, rate, arm.name, typical, series))
         if points:
             group, name = arm_key(arm)
-            label = (
-                f"{name}: {units.ratio_of(typical_rate(run.trials_of(arm.name)))}"
-                " requests/s"
-            )
-            found.setdefault(group.title, []).append(
-                Curve(label, colours[arm.name], points, None, None)
-            )
+            highest = units.ratio_of(typical_rate(run.trials_of(arm.name)))
+            label = f"{name}: {highest} requests/s"
+            curve = Curve(label, colours[arm.name], points, None, None)
+            found.setdefault(group.title, []).append(curve)
     for title, curves in found.items():
-        rates = {point.place for curve in curves for point in curve.points}
-        ticks = {rate: units.rate(rate) for rate in sorted(rates)}
+        rates: set[float] = set()
+        for curve in curves:
+            rates.update(point.place for point in curve.points)
         yield Sweep(
             title,
             "requests per second",
             _ranking_label(p99),
-            ticks,
+            {rate: units.rate(rate) for rate in sorted(rates)},
             True,
             curves,
             [_SEARCH_NOTE],
@@ -618,71 +642,82 @@ def _searches_of(run: Run) -> Iterator[Sweep]:
 
 
 def _sweep(
-    run: Run, axis: str, title: str, arms_by_name: dict[str, list[Arm]]
+    run: Run, axis: str, title: str, arms_by_name: Mapping[str, Sequence[Arm]]
 ) -> Sweep:
-    every = [arm for arms in arms_by_name.values() for arm in arms]
+    """Return the chart of the curves along an axis."""
+    every = list(chain.from_iterable(arms_by_name.values()))
     counts = {run.experiment.workloads[arm.workload].requests for arm in every}
-    ranks_by = ranked_by(trial for arm in every for trial in run.trials_of(arm.name))
-    factor, seconds = _charted_seconds(
-        counts.pop() if len(counts) == 1 else None, ranks_by
-    )
+    trials = chain.from_iterable(run.trials_of(arm.name) for arm in every)
+    requests = counts.pop() if len(counts) == 1 else None
+    factor, label = _charted_seconds(requests, ranked_by(trials))
     numbers = {arm.axes[axis]: number_on(axis, arm) for arm in every}
     places = {value: number for value, number in numbers.items() if number is not None}
     numeric = len(places) == len(numbers)
     if not numeric:  # texts stand at even distances
-        places = {
-            value: float(index)
-            for index, value in enumerate(sort_values(list(numbers)))
-        }
-    curves, colours = [], colours_of(run)
+        values = sort_values(list(numbers))
+        places = {value: float(index) for index, value in enumerate(values)}
+    colours = colours_of(run)
+    curves = []
     for name, arms in arms_by_name.items():
-        points = []
-        for arm in arms:
-            trials = [
-                trial for trial in run.trials_of(arm.name) if trial.status == "done"
-            ]
-            rounds = {
-                trial.planned.round: factor * cost_of(trial)
-                for trial in trials
-                if not trial.figures.errors
-            }
-            typical = typical_figure(rounds)
-            if typical is not None and not shortfall(trials):
-                points.append(
-                    SweepPoint(
-                        arm.axes[axis],
-                        places[arm.axes[axis]],
-                        arm.name,
-                        typical,
-                        rounds,
-                    )
-                )
+        points = list(_points(run, arms, axis, places, factor))
         if len(points) >= _FEWEST_POINTS:
-            points.sort(key=lambda point: point.place)
-            turn = (
-                None
-                if axis in _EASIEST_AT_AN_END
-                else find_turning_point([point.rounds for point in points])
-            )
-            label = (
-                f"{name}: {knee_text([point.value for point in points], turn.between)}"
-                if turn
-                else name
-            )
-            knee = (
-                points[turn.knee]
-                if turn and turn.between == (turn.knee, turn.knee)
-                else None
-            )
-            curves.append(Curve(label, colours[arms[0].name], points, turn, knee))
+            curves.append(_curve(name, colours[arms[0].name], points, axis))
     ticks = {
         place: value if isinstance(value, str) else units.digits(value)
-        for value, place in places.items()
+        for value, place in sorted(places.items(), key=itemgetter(1))
     }
-    notes = [
-        _SWEEP_NOTE,
-        *([_KNEE_NOTE] if any(curve.turn for curve in curves) else []),
-    ]
+    notes = [_SWEEP_NOTE]
+    if any(curve.turn for curve in curves):
+        notes.append(_KNEE_NOTE)
     return Sweep(
-        title, axis, seconds, dict(sorted(ticks.items())), numeric, curves, notes
+        title,
+        axis,
+        label,
+        ticks,
+        numeric,
+        curves,
+        notes,
+    )
+
+
+def _points(
+    run: Run,
+    arms: Sequence[Arm],
+    axis: str,
+    places: Mapping[AxisValue, float],
+    factor: float,
+) -> Iterator[SweepPoint]:
+    """Yield the arms of a curve in the order of the axis, unless they fell short."""
+    for arm in sorted(arms, key=lambda arm: places[arm.axes[axis]]):
+        trials = run.finished_trials_of(arm.name)
+        rounds = {
+            trial.planned.round: factor * cost_of(trial)
+            for trial in trials
+            if not trial.figures.errors
+        }
+        typical = typical_figure(rounds)
+        if typical is not None and not shortfall(trials):
+            value = arm.axes[axis]
+            yield SweepPoint(value, places[value], arm.name, typical, rounds)
+
+
+def _curve(
+    name: str,
+    colour: str,
+    points: Sequence[SweepPoint],
+    axis: str,
+) -> Curve:
+    """Return the curve of some points, with its knee if the axis can have one."""
+    if axis in _EASIEST_AT_AN_END:
+        return Curve(name, colour, points, None, None)
+    turn = find_turning_point([point.rounds for point in points])
+    text = knee_text([point.value for point in points], turn.between)
+    is_known = turn.between == (turn.knee, turn.knee)
+    knee = points[turn.knee] if is_known else None
+    return Curve(
+        f"{name}: {text}",
+        colour,
+        points,
+        turn,
+        knee,
     )

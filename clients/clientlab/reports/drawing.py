@@ -1,5 +1,4 @@
-"""Draws every chart with matplotlib: in two widths for a page, and below each other in
-a picture file.
+"""Draws every chart with matplotlib, for pages in two widths and for picture files.
 
 Lengths are pixels. Texts stay texts, and a page replaces the colours by those of its
 style sheet.
@@ -12,10 +11,11 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -36,23 +36,35 @@ from clientlab.reports.charts import (
     times,
 )
 from clientlab.reports.rows import groups_of
-from clientlab.reports.sections import ChartRow, RowChart, Sweep
+from clientlab.reports.sections import ChartRow, Curve, RowChart, Sweep
 from clientlab.results.document import Run
 from clientlab.statistics.decisions import EQUAL
 from clientlab.text import make_printable
 
-INK, SOFT, GROUND, TRACK, GRID = "#1c2024", "#565e68", "#ffffff", "#f3f5f7", "#dde2e7"
-_CSS_NAMES = {
+INK = "#1c2024"
+SOFT = "#565e68"
+GROUND = "#ffffff"
+TRACK = "#f3f5f7"
+GRID = "#dde2e7"
+_CSS_NAMES = {hue: f"hue-{index}" for index, hue in enumerate(HUES)} | {
     INK: "ink",
     SOFT: "soft",
     GROUND: "ground",
     TRACK: "track",
     GRID: "grid",
-} | {hue: f"hue-{index}" for index, hue in enumerate(HUES)}
-_WIDE, _NARROW = 1100, 360
+}
+_DELETED = (
+    r"(?s)<defs>\s*<style.*?</defs>"
+    r'| id="[A-Za-z.]+(2d)?_\d+"| (width|height)="[\d.]+pt"| xmlns:xlink="[^"]*"'
+)
+_WIDE = 1100
+_NARROW = 360
 _LETTER = 7.9
 _TRACK_HEIGHT = 22
 _PLOT_HEIGHT = 300
+_NO_INTERVAL = (math.nan, math.nan)
+Scale = Literal["log", "linear"]
+_SCALE_NOTES: dict[Scale, str] = {"log": " (logarithmic)", "linear": ""}
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
@@ -79,40 +91,28 @@ _STYLE: dict[Any, Any] = {
 
 def svg(chart: RowChart | Sweep, *, narrow: bool) -> str:
     """Return a chart as an SVG element of a page."""
-    width, height = _NARROW if narrow else _WIDE, _height(chart, narrow=narrow)
+    width = _NARROW if narrow else _WIDE
+    file = io.StringIO()
     with _style(salt=repr((chart, narrow))):
-        figure = Figure((width / 72, height / 72), dpi=72)
-        _draw(chart, figure, 0, narrow=narrow)
-        file = io.StringIO()
+        figure = Figure((width / 72, _height(chart, width) / 72), dpi=72)
+        _draw(chart, figure, 0, width)
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(file, format="svg", facecolor="none", metadata=metadata)
     text = file.getvalue()
-    text = re.sub(
-        r"<defs>\s*<style.*?</defs>",
-        "",
-        text[text.index("<svg") :],
-        count=1,
-        flags=re.DOTALL,
-    )
-    text = re.sub(
-        r' id="[A-Za-z.]+(2d)?_\d+"| (width|height)="[\d.]+pt"| xmlns:xlink="[^"]*"',
-        "",
-        text,
-    )
-    text = re.sub(
-        "(?<=: )#[0-9a-f]{6}",
-        lambda found: f"var(--{_CSS_NAMES.get(found[0], 'ink')})",
-        text,
-    )
-    return re.sub(
-        r"\s*\n\s*", " ", re.sub("'DejaVu Sans'[^;\"]*", "system-ui, sans-serif", text)
-    )
+    text = re.sub(_DELETED, "", text[text.index("<svg") :])
+    text = re.sub("(?<=: )#[0-9a-f]{6}", _css_variable, text)
+    text = re.sub("'DejaVu Sans'[^;\"]*", "system-ui, sans-serif", text)
+    return re.sub(r"\s*\n\s*", " ", text)
+
+
+def _css_variable(colour: re.Match[str]) -> str:
+    return f"var(--{_CSS_NAMES.get(colour[0], 'ink')})"
 
 
 def write(run: Run, path: Path) -> None:
-    """Draw how a run's arms compare, how long they take, and its sweeps, as PNG or SVG.
+    """Draw how a run's arms compare, how long they take, and its sweeps.
 
-    Raises LabError, OSError.
+    The file is a PNG or an SVG. Raises LabError, OSError.
     """
     groups = groups_of(run)
     charts: list[RowChart | Sweep] = [
@@ -122,64 +122,45 @@ def write(run: Run, path: Path) -> None:
     ]
     if not charts:
         raise LabError(f"chart {path}: run {run.run} has no finished trial to draw")
-    notes = [
-        "\n".join(_folded(note, 160, 3) for note in chart.notes) for chart in charts
-    ]
-    rooms = [
-        _height(one) + 70 + 18 * note.count("\n")
-        for one, note in zip(charts, notes, strict=True)
-    ]
-    height = sum(rooms)
+    placed = []
+    height = 0
+    for chart in charts:
+        note = "\n".join(_folded(note, 160, 3) for note in chart.notes)
+        placed.append((chart, note, height))
+        height += _height(chart, _WIDE) + 70 + 18 * note.count("\n")
     with _style(salt=run.run):
         figure = Figure((_WIDE / 72, height / 72), dpi=72)
-        figure.text(
-            0,
-            1 + 12 / height,
-            _folded(run.experiment.question, 90, 3),
-            fontsize=17,
-            weight="bold",
-        )
-        top = 0.0
-        for chart, note, room in zip(charts, notes, rooms, strict=True):
-            figure.text(
-                0,
-                1 - (top + 20) / height,
-                _folded(chart.title, 110),
-                fontsize=14.5,
-                weight="bold",
-            )
-            _draw(chart, figure, top + 30)
-            figure.text(
-                0,
-                1 - (top + 34 + _height(chart)) / height,
-                note,
-                va="top",
-                color=SOFT,
-                fontsize=12.5,
-            )
-            top += room
-        if any(isinstance(one, RowChart) for one in charts):
-            figure.text(
-                0,
-                0,
-                _folded(f"{RATIOS_NOTE} {TIMES_NOTE}", 160, 6),
-                va="top",
-                color=SOFT,
-                fontsize=12.5,
-            )
-        metadata = {"Date": None} if path.suffix == ".svg" else None
+
+        def write_text(
+            text: str,
+            top: float,
+            size: float,
+            **style: Any,
+        ) -> None:
+            figure.text(0, 1 - top / height, text, fontsize=size, **style)
+
+        question = _folded(run.experiment.question, 90, 3)
+        write_text(question, -12, 17, weight="bold")
+        for chart, note, top in placed:
+            write_text(_folded(chart.title, 110), top + 20, 14.5, weight="bold")
+            _draw(chart, figure, top + 30, _WIDE)
+            below = top + 34 + _height(chart, _WIDE)
+            write_text(note, below, 12.5, va="top", color=SOFT)
+        if isinstance(charts[0], RowChart):
+            how_to_read = _folded(f"{RATIOS_NOTE} {TIMES_NOTE}", 160, 6)
+            write_text(how_to_read, height, 12.5, va="top", color=SOFT)
+        is_svg = path.suffix == ".svg"
         figure.savefig(
             path,
             dpi=144,
             facecolor=GROUND,
             bbox_inches="tight",
             pad_inches=0.3,
-            metadata=metadata,
+            metadata={"Date": None} if is_svg else None,
         )
-        if path.suffix == ".svg":  # no XML may hold a control character
-            path.write_text(
-                make_printable(path.read_text(encoding="utf-8")), encoding="utf-8"
-            )
+    if is_svg:  # no XML may hold a control character
+        text = make_printable(path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -189,67 +170,74 @@ def _style(salt: str) -> Iterator[None]:
     The same `salt` gives the elements of an SVG the same names.
     """
     with mpl.rc_context({**_STYLE, "svg.hashsalt": salt}), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing"
-        )  # a browser has the glyph, a PNG has a box
+        # A browser has the glyph; a PNG has a box.
+        warnings.filterwarnings("ignore", "Glyph .* missing")
         yield
 
 
-def _height(chart: RowChart | Sweep, *, narrow: bool = False) -> int:
+def _height(chart: RowChart | Sweep, width: int) -> int:
     """Return the height of a chart without its title and notes."""
     if isinstance(chart, RowChart):
-        return _row_height(chart, narrow=narrow) * len(chart.rows) + 22
-    return _PLOT_HEIGHT + 75 + (38 if narrow else 20) * len(chart.curves)
+        return _row_height(chart, width) * len(chart.rows) + 22
+    label_height = 20 if width == _WIDE else 38
+    return _PLOT_HEIGHT + 75 + label_height * len(chart.curves)
 
 
-def _has_texts_beside(chart: RowChart, *, narrow: bool) -> bool:
+def _has_texts_beside(chart: RowChart, width: int) -> bool:
     """Return whether texts stand beside the marks.
 
     On a phone, and if a name is long, they stand above.
     """
-    return not narrow and max(len(row.name) for row in chart.rows) <= 34
+    return width == _WIDE and max(len(row.name) for row in chart.rows) <= 34
 
 
-def _row_height(chart: RowChart, *, narrow: bool) -> int:
+def _row_height(chart: RowChart, width: int) -> int:
     """Return the height of a row, with the room for the lines above its marks."""
-    if _has_texts_beside(chart, narrow=narrow):
+    if _has_texts_beside(chart, width):
         return 30
-    return 24 + 20 * max(len(_name_lines(row, narrow=narrow)) for row in chart.rows)
+    return 24 + 20 * max(len(_name_lines(row, width)) for row in chart.rows)
 
 
-def _name_lines(row: ChartRow, *, narrow: bool) -> list[str]:
-    """Return the lines of a name above the marks; the last one is empty if the row's
-    text needs its own line.
+def _name_lines(row: ChartRow, width: int) -> list[str]:
+    """Return the lines of a name above the marks.
+
+    The last one is empty if the row's text needs its own line.
     """
-    letters = int((_NARROW if narrow else _WIDE) / _LETTER)
+    letters = int(width / _LETTER)
     lines = _folded(row.name, letters, 3).split("\n")
-    return lines if len(lines[-1]) + len(row.text) <= letters - 3 else [*lines, ""]
+    if len(lines[-1]) + len(row.text) > letters - 3:
+        lines.append("")
+    return lines
 
 
 def _draw(
-    chart: RowChart | Sweep, figure: Figure, top: float, *, narrow: bool = False
+    chart: RowChart | Sweep,
+    figure: Figure,
+    top: float,
+    width: int,
 ) -> None:
     """Draw a chart below `top`."""
-    across, down = _NARROW if narrow else _WIDE, figure.get_figheight() * 72
+    down = figure.get_figheight() * 72
     if isinstance(chart, Sweep):
         place = (
-            58 / across,
+            58 / width,
             1 - (top + 26 + _PLOT_HEIGHT) / down,
-            1 - 72 / across,
+            1 - 72 / width,
             _PLOT_HEIGHT / down,
         )
         _draw_curves(figure.add_axes(place), chart)
         return
     left = right = 0.0
-    if _has_texts_beside(chart, narrow=narrow):
-        left, right = 280.0, 14 + _LETTER * max(len(row.text) for row in chart.rows)
-    row_height = _row_height(chart, narrow=narrow)
+    if _has_texts_beside(chart, width):
+        left = 280.0
+        right = 14 + _LETTER * max(len(row.text) for row in chart.rows)
+    row_height = _row_height(chart, width)
     height = row_height * len(chart.rows)
     axes = figure.add_axes(
         (
-            left / across,
+            left / width,
             1 - (top + height) / down,
-            1 - (left + right) / across,
+            1 - (left + right) / width,
             height / down,
         )
     )
@@ -259,19 +247,28 @@ def _draw(
     axes.set_yticks([])
     axes.grid(axis="x")
     gap = row_height - _TRACK_HEIGHT
-    places = [
-        index * row_height + gap + _TRACK_HEIGHT / 2 for index in range(len(chart.rows))
-    ]
+    rows = range(len(chart.rows))
+    places = [row * row_height + gap + _TRACK_HEIGHT / 2 for row in rows]
     gaps = np.array(places) - row_height / 2
-    axes.hlines(gaps, chart.low, chart.high, color=GROUND, linewidth=gap, zorder=0.8)
-    _draw_texts(axes, chart, places, narrow=narrow)
+    axes.hlines(
+        gaps,
+        chart.low,
+        chart.high,
+        color=GROUND,
+        linewidth=gap,
+        zorder=0.8,
+    )
+    _draw_texts(axes, chart, places, width)
     _draw_marks(axes, chart, places)
-    _set_ticks(axes.xaxis, 4 if narrow else 7, chart.tick)
+    _set_ticks(axes.xaxis, 7 if width == _WIDE else 4, chart.tick)
     _separate_labels(axes)
 
 
 def _draw_texts(
-    axes: Axes, chart: RowChart, places: list[float], *, narrow: bool
+    axes: Axes,
+    chart: RowChart,
+    places: list[float],
+    width: int,
 ) -> None:
     """Draw name and text of each row."""
     above = _TRACK_HEIGHT / 2 + 11
@@ -283,112 +280,132 @@ def _draw_texts(
             "va": "center",
             "weight": "bold" if row.first else "normal",
         }
-        if _has_texts_beside(chart, narrow=narrow):
-            axes.annotate(row.name, (0, place), (-10, 0), ha="right", **style)
+        if _has_texts_beside(chart, width):
+            axes.annotate(
+                row.name,
+                (0, place),
+                (-10, 0),
+                ha="right",
+                **style,
+            )
             axes.annotate(row.text, (1, place), (10, 0), **style)
         else:
-            for height, line in enumerate(reversed(_name_lines(row, narrow=narrow))):
-                axes.annotate(line, (0, place), (0, above + 18 * height), **style)
-            axes.annotate(row.text, (1, place), (0, above), ha="right", **style)
+            for number, line in enumerate(reversed(_name_lines(row, width))):
+                axes.annotate(
+                    line,
+                    (0, place),
+                    (0, above + 18 * number),
+                    **style,
+                )
+            axes.annotate(
+                row.text,
+                (1, place),
+                (0, above),
+                ha="right",
+                **style,
+            )
 
 
 def _draw_marks(axes: Axes, chart: RowChart, places: list[float]) -> None:
+    """Draw areas, bars, intervals, dots and rings of the rows."""
     if chart.ratios:
-        axes.axvspan(1 / EQUAL, EQUAL, color=SOFT, alpha=0.25, linewidth=0, zorder=0.6)
-        axes.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=0.7)
-    rows = list(zip(chart.rows, places, strict=True))
-    for row, place in rows:
+        axes.axvspan(
+            1 / EQUAL,
+            EQUAL,
+            color=SOFT,
+            alpha=0.25,
+            linewidth=0,
+            zorder=0.6,
+        )
+        axes.axvline(
+            1,
+            color=INK,
+            linewidth=1,
+            linestyle=(0, (4, 3)),
+            zorder=0.7,
+        )
+    dots = []
+    rings = []
+    for row, place in zip(chart.rows, places, strict=True):
         if row.heights:
             bottom = place + _TRACK_HEIGHT / 2
-            tops = bottom - _TRACK_HEIGHT * np.array(row.heights)
             axes.stairs(
-                tops,
+                bottom - _TRACK_HEIGHT * np.array(row.heights),
                 chart.edges,
                 baseline=bottom,
                 fill=True,
                 color=row.colour,
                 alpha=0.75,
             )
-    ends = [math.nan if row.bar is None else row.bar for row, _ in rows]
+        colour = row.colour if row.bar is None else INK
+        dots += [(value, place, colour) for value in row.dots]
+        rings += [(value, place, GROUND) for value in row.rings]
     axes.hlines(
         places,
         chart.low,
-        ends,
-        colors=[row.colour for row, _ in rows],
+        [math.nan if row.bar is None else row.bar for row in chart.rows],
+        colors=[row.colour for row in chart.rows],
         linewidth=_TRACK_HEIGHT - 3,
     )
-    intervals = np.array([row.interval or (math.nan, math.nan) for row, _ in rows])
+    intervals = np.array([row.interval or _NO_INTERVAL for row in chart.rows])
     lows, highs = np.clip(intervals, 0.9 * chart.low, 1.1 * chart.high).T
     axes.hlines(places, lows, highs, color=INK, linewidth=1.5)
+    ends = [*lows, *highs]
     axes.scatter(
-        [*lows, *highs], [*places, *places], s=81, marker="|", color=INK, linewidths=1.5
+        ends,
+        places * 2,
+        s=81,
+        marker="|",
+        color=INK,
+        linewidths=1.5,
     )
-    dots = [
-        (x, place, row.colour if row.bar is None else INK)
-        for row, place in rows
-        for x in row.dots
-    ]
-    rings = [(x, place, GROUND) for row, place in rows for x in row.rings]
-    for marks, edge in ((dots, GROUND), (rings, INK)):
-        if marks:
-            x, y, colours = zip(*marks, strict=True)
-            axes.scatter(
-                x,
-                y,
-                s=70 if chart.ratios else 40,
-                c=colours,
-                edgecolors=edge,
-                linewidths=1.3,
-                zorder=3,
-            )
+    size = 70 if chart.ratios else 40
+    _draw_dots(axes, dots, size, GROUND)
+    _draw_dots(axes, rings, size, INK)
+
+
+def _draw_dots(
+    axes: Axes,
+    dots: Sequence[tuple[float, float, str]],
+    size: float,
+    edge: str,
+) -> None:
+    """Draw dots at x, y in a colour."""
+    if dots:
+        x, y, colours = zip(*dots, strict=True)
+        axes.scatter(
+            x,
+            y,
+            s=size,
+            c=colours,
+            edgecolors=edge,
+            linewidths=1.3,
+            zorder=3,
+        )
 
 
 def _draw_curves(axes: Axes, sweep: Sweep) -> None:
-    seconds = [
-        value
-        for curve in sweep.curves
-        for point in curve.points
-        for value in point.rounds.values()
-    ]
-    x_log, y_log = sweep.numeric and _is_far(*sweep.ticks), _is_far(*seconds)
-    axes.set_xscale("log" if x_log else "linear")
-    axes.set_yscale("log" if y_log else "linear")
-    axes.set_ylim(log_limits(seconds) if y_log else (0, 1.05 * max(seconds)))
+    """Draw the curves of a sweep with their legend."""
+    seconds: list[float] = []
+    for curve in sweep.curves:
+        for point in curve.points:
+            seconds += point.rounds.values()
+    x_scale = _scale_for(sweep.ticks) if sweep.numeric else "linear"
+    y_scale = _scale_for(seconds)
+    axes.set_xscale(x_scale)
+    axes.set_yscale(y_scale)
+    is_log = y_scale == "log"
+    axes.set_ylim(log_limits(seconds) if is_log else (0, 1.05 * max(seconds)))
     axes.margins(x=0.02)
     axes.grid()
-    width = axes.get_window_extent().width
-    for index, curve in enumerate(sweep.curves):
-        style = ("-", "--", ":", "-.")[
-            sum(one.colour == curve.colour for one in sweep.curves[:index]) % 4
-        ]
-        places = [point.place for point in curve.points]
-        ends = np.array(
-            [point.typical.interval or (math.nan, math.nan) for point in curve.points]
-        )
-        typical, label = (
-            [point.typical.value for point in curve.points],
-            _folded(curve.label, int(width / _LETTER), 2),
-        )
-        axes.plot(
-            places, typical, style, color=curve.colour, linewidth=2.2, label=label
-        )
-        axes.fill_between(
-            places, ends[:, 0], ends[:, 1], color=curve.colour, alpha=0.17, linewidth=0
-        )
-        dots = [
-            (one.place, value) for one in curve.points for value in one.rounds.values()
-        ]
-        x, y = zip(*dots, strict=True)
-        axes.scatter(x, y, s=20, color=curve.colour, zorder=3)
-        if curve.knee:
-            at = [curve.knee.place], [curve.knee.typical.value]
-            axes.scatter(
-                *at, facecolors="none", s=120, edgecolors=INK, linewidths=1.5, zorder=4
-            )
-    axes.set_xlabel(f"{sweep.axis}{' (logarithmic)' if x_log else ''}")
-    title = f"{sweep.seconds}{' (logarithmic)' if y_log else ''}"
+    drawn = Counter[str]()
+    for curve in sweep.curves:
+        line = ("-", "--", ":", "-.")[drawn[curve.colour] % 4]
+        drawn[curve.colour] += 1
+        _draw_curve(axes, curve, line)
+    axes.set_xlabel(sweep.axis + _SCALE_NOTES[x_scale])
     axes.annotate(
-        title,
+        sweep.seconds + _SCALE_NOTES[y_scale],
         (0, 1),
         (-58, 8),
         "axes fraction",
@@ -398,7 +415,7 @@ def _draw_curves(axes: Axes, sweep: Sweep) -> None:
     )
     axes.legend(
         loc="upper left",
-        bbox_to_anchor=(-58 / width, -46 / _PLOT_HEIGHT),
+        bbox_to_anchor=(-58 / _width(axes), -46 / _PLOT_HEIGHT),
         borderaxespad=0,
         borderpad=0,
     )
@@ -412,11 +429,58 @@ def _draw_curves(axes: Axes, sweep: Sweep) -> None:
     _separate_labels(axes)
 
 
+def _draw_curve(axes: Axes, curve: Curve, line: str) -> None:
+    """Draw the line, the intervals, the rounds and the knee of a curve."""
+    colour = curve.colour
+    places = [point.place for point in curve.points]
+    typical = [point.typical.value for point in curve.points]
+    label = _folded(curve.label, int(_width(axes) / _LETTER), 2)
+    axes.plot(
+        places,
+        typical,
+        line,
+        color=colour,
+        linewidth=2.2,
+        label=label,
+    )
+    intervals = [point.typical.interval or _NO_INTERVAL for point in curve.points]
+    lows, highs = np.array(intervals).T
+    axes.fill_between(
+        places,
+        lows,
+        highs,
+        color=colour,
+        alpha=0.17,
+        linewidth=0,
+    )
+    dots = []
+    for point in curve.points:
+        dots += [(point.place, value) for value in point.rounds.values()]
+    x, y = zip(*dots, strict=True)
+    axes.scatter(x, y, s=20, color=colour, zorder=3)
+    if curve.knee:
+        axes.scatter(
+            [curve.knee.place],
+            [curve.knee.typical.value],
+            facecolors="none",
+            s=120,
+            edgecolors=INK,
+            linewidths=1.5,
+            zorder=4,
+        )
+
+
+def _width(axes: Axes) -> float:
+    return axes.get_window_extent().width
+
+
 def _separate_labels(axes: Axes) -> None:
-    """Draw the first and the last label of the x axis inward, and hide ticks whose
-    labels would cover the next one.
+    """Keep the labels of the x axis apart.
+
+    The first and the last one are drawn inward. Ticks whose labels would cover the next
+    one are hidden.
     """
-    track = axes.get_window_extent().width
+    track = _width(axes)
     free = math.inf  # the pixels left of the labels that are shown
     ticks = zip(
         axes.get_xticks(), axes.get_xticklabels(), axes.get_xgridlines(), strict=True
@@ -425,9 +489,15 @@ def _separate_labels(axes: Axes) -> None:
         share = axes.transLimits.transform(axes.transScale.transform((value, 1)))[0]
         if share > 1.001:
             continue  # it is not drawn
-        side = "left" if share < 0.07 else "right" if share > 0.93 else "center"
         width = _LETTER * max(map(len, label.get_text().split("\n")))
-        left = share * track - width * {"left": 0.0, "center": 0.5, "right": 1.0}[side]
+        side = "center"
+        left = share * track - width / 2
+        if share < 0.07:
+            side = "left"
+            left = share * track
+        elif share > 0.93:
+            side = "right"
+            left = share * track - width
         is_free = left + width < free
         label.set(horizontalalignment=side, visible=is_free)
         line.set_visible(is_free)
@@ -435,9 +505,10 @@ def _separate_labels(axes: Axes) -> None:
             free = left - _LETTER
 
 
-def _is_far(*values: float) -> bool:
-    """Return whether an axis for these values is better logarithmic."""
-    return min(values) > 0 and max(values) >= 10 * min(values)
+def _scale_for(values: Collection[float]) -> Scale:
+    """Return the scale of an axis on which these values are best told apart."""
+    least = min(values)
+    return "log" if least > 0 and max(values) >= 10 * least else "linear"
 
 
 def _set_ticks(axis: Axis, most: int, text: Callable[[float], str]) -> None:
@@ -445,13 +516,11 @@ def _set_ticks(axis: Axis, most: int, text: Callable[[float], str]) -> None:
     low, high = axis.get_view_interval()
     if axis.get_scale() == "log" and high > 10 * low:
         decades = math.log10(high / low)
-        steps = (
-            (1.0, 2.0, 5.0)
-            if 3 * decades < most + 2
-            else (1.0, 3.0)
-            if 2 * decades < most + 2
-            else (1.0,)
-        )
+        steps: tuple[float, ...] = (1.0,)
+        if 3 * decades < most + 2:
+            steps = (1.0, 2.0, 5.0)
+        elif 2 * decades < most + 2:
+            steps = (1.0, 3.0)
         axis.set_major_locator(LogLocator(subs=steps, numticks=most))
     else:
         axis.set_major_locator(MaxNLocator(most, steps=(1, 2, 5, 10)))

@@ -38,9 +38,7 @@ class DataTable:
     brief: Sequence[int] | None = None
 
     def of_columns(self, chosen: Collection[int]) -> DataTable:
-        """Return the columns that name a row and the chosen ones, in the order of the
-        table.
-        """
+        """Return the columns that name a row and the chosen ones, in their order."""
         columns = [
             place
             for place in range(len(self.headings))
@@ -63,10 +61,8 @@ class DataTable:
 class ChartRow:
     """A row of a chart with its marks, in the units of the axis.
 
-    `text` stands at the right end.
-
-    `heights`: a distribution between the `edges` of the chart, as shares of the
-    highest. `first`: printed in bold.
+    `text` stands at the right end. `heights`: a distribution between the `edges` of the
+    chart, as shares of the highest. `first`: printed in bold.
     """
 
     name: str
@@ -109,17 +105,13 @@ class RowChart:
     @property
     def summary(self) -> str:
         """A description for readers who can't see the chart."""
-        return (
-            f"{self.notes[0]}:"
-            f" {'; '.join(f'{row.name} {row.text}' for row in self.rows)}"
-        )
+        rows = "; ".join(f"{row.name} {row.text}" for row in self.rows)
+        return f"{self.notes[0]}: {rows}"
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """An arm at its `value` on the axis, which is at `place`, with its seconds by
-    round.
-    """
+    """An arm at its `value` on the axis, at `place`, with its seconds by round."""
 
     value: Value
     place: float
@@ -162,11 +154,11 @@ class Sweep:
     def summary(self) -> str:
         lines = []
         for curve in self.curves:
-            points = (
+            points = ", ".join(
                 f"{units.time(point.typical.value)} at {point.value}"
                 for point in curve.points
             )
-            lines.append(f"{curve.label}; {', '.join(points)}")
+            lines.append(f"{curve.label}; {points}")
         return f"{self.seconds} by {self.axis}. {'. '.join(lines)}."
 
 
@@ -215,9 +207,8 @@ class Command:
 class Charts:
     """Charts, made when a format draws them.
 
-    `notes`: how to read them. `small`: side by side if there is room.
-
-    `sparklines`: text formats show the areas of row charts as lines of blocks.
+    `notes`: how to read them. `small`: side by side if there is room. `sparklines`:
+    text formats show the areas of row charts as lines of blocks.
     """
 
     make: Callable[[], Iterable[RowChart | Sweep]]
@@ -249,7 +240,6 @@ class Section:
     """A section and its parts in their order.
 
     `id`: names the page's element. `label`: for the page's list of sections.
-
     `sentences`: the answers, which come first. `brief`: short forms have the section,
     too. `folded`: a page folds it.
     """
