@@ -1,9 +1,7 @@
 """A run as CSV: one row per trial, for a spreadsheet or a data frame.
 
-The columns' names contain the units.
-
 The columns are the fields of a trial and its parts that hold one value, and the figures
-under their full names.
+under their full names. Names of columns contain the units.
 """
 
 from __future__ import annotations
@@ -13,8 +11,6 @@ import io
 import json
 from collections.abc import Iterable
 from typing import Any
-
-from pydantic import BaseModel
 
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
@@ -44,9 +40,7 @@ _LEFT_OUT = {
     "first_byte_seconds",
     "stream",
 }
-"""Fields of a trial and of its parts that are more than a single value, or that say
-nothing outside the trial.
-"""
+"""Fields that hold more than a single value, or say nothing outside the trial."""
 
 
 def render(run: Run) -> str:
@@ -56,11 +50,19 @@ def render(run: Run) -> str:
     """
     axes = {arm.name: json.dumps(arm.axes) for arm in run.experiment.arms}
     rows = [
-        {"run": run.run, **_row(trial), "axes": axes.get(trial.planned.arm, "{}")}
+        {
+            "run": run.run,
+            **_row(trial),
+            "axes": axes.get(trial.planned.arm, "{}"),
+        }
         for trial in run.every_trial
     ]
     text = io.StringIO()
-    writer = csv.DictWriter(text, rows[0] if rows else ["run"], lineterminator="\n")
+    writer = csv.DictWriter(
+        text,
+        rows[0] if rows else ["run"],
+        lineterminator="\n",
+    )
     writer.writeheader()
     writer.writerows(
         {name: _without_formula(value) for name, value in row.items()} for row in rows
@@ -70,69 +72,58 @@ def render(run: Run) -> str:
 
 def _without_formula(value: object) -> object:
     """Put an apostrophe before a text that a spreadsheet would compute."""
-    return (
-        f"'{value}"
-        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
-        else value
-    )
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")):
+        return f"'{value}"
+    return value
 
 
 def _row(trial: result.Trial) -> dict[str, Any]:
     """Return the cells of a trial; every trial has the same columns."""
-    planned, figures, measured, servers = (
-        trial.planned,
-        trial.figures,
-        trial.measured,
-        trial.servers,
-    )
-    shares, in_flight = (
-        (trial.verdict.shares, trial.verdict.in_flight)
-        if trial.verdict
-        else (None, None)
-    )
-    quantiles = [name for name in result.Quantiles.model_fields if name != "at_least"]
-    counters = [name for name in ServerUse.model_fields if name not in OF_LINK]
-    models: tuple[type[BaseModel], ...] = (
-        result.PlannedTrial,
-        result.Trial,
-        result.Outcome,
-        result.RequestFigures,
-    )
+    planned = trial.planned
+    figures = trial.figures
+    measured = trial.measured
+    servers = trial.servers
+    verdict = trial.verdict
     row: dict[str, Any] = {}
-    for part, model in zip((planned, trial, measured, figures), models, strict=True):
-        row |= _cells(
-            "{}", part, [name for name in model.model_fields if name not in _LEFT_OUT]
-        )
+    for part, model in (
+        (planned, result.PlannedTrial),
+        (trial, result.Trial),
+        (measured, result.Outcome),
+        (figures, result.RequestFigures),
+    ):
+        names = [name for name in model.model_fields if name not in _LEFT_OUT]
+        row |= _cells("{}", part, names)
     row |= {
-        "slices": max(1, len(trial.measured.slices)) if trial.measured else None,
+        "slices": max(1, len(measured.slices)) if measured else None,
         "errors": figures.failed,
         "errors_by_kind": json.dumps(figures.errors),
         "verdict": trial.bound,
     }
+    quantiles = [name for name in result.Quantiles.model_fields if name != "at_least"]
     for kind in ("latency", "overhead", "first_byte"):
         found = getattr(figures, f"{kind}_seconds")
         row |= _cells(f"{kind}_{{}}_seconds", found, quantiles)
-        row[f"{kind}_at_least"] = json.dumps([] if found is None else found.at_least)
+        row[f"{kind}_at_least"] = json.dumps(found.at_least if found else [])
+    counters = [name for name in ServerUse.model_fields if name not in OF_LINK]
     row |= {
         **_cells("upstream_{}", servers.upstream, counters),
         **_cells("proxy_{}", servers.proxy, counters),
-        "link_rtt_seconds": planned.link and planned.link.rtt,
-        "link_bandwidth_bits_per_second": planned.link and planned.link.bandwidth,
+        **_cells("link_{}_seconds", planned.link, ["rtt"]),
+        **_cells("link_{}_bits_per_second", planned.link, ["bandwidth"]),
         **_cells("link_{}", servers.link, ["cpu_seconds", *OF_LINK]),
         "shards": max(1, len(trial.shards)),
         "start_spread_seconds": trial.start_spread,
-        **_cells(
-            "noise_{}",
-            measured and measured.disturbance,
-            result.Disturbance.model_fields,
-        ),
-        **_cells("{}_busy_share", shares, result.Shares.model_fields),
-        **_cells("{}_in_flight", in_flight, result.InFlight.model_fields),
     }
+    disturbance = measured.disturbance if measured else None
+    row |= _cells("noise_{}", disturbance, result.Disturbance.model_fields)
+    shares = verdict.shares if verdict else None
+    row |= _cells("{}_busy_share", shares, result.Shares.model_fields)
+    in_flight = verdict.in_flight if verdict else None
+    row |= _cells("{}_in_flight", in_flight, result.InFlight.model_fields)
     return row | {
         figure.name: figure.of(trial) for figure in FIGURES if figure.name not in row
     }
 
 
-def _cells(column: str, part: BaseModel | None, names: Iterable[str]) -> dict[str, Any]:
+def _cells(column: str, part: object, names: Iterable[str]) -> dict[str, Any]:
     return {column.format(name): getattr(part, name, None) for name in names}

@@ -1,5 +1,6 @@
-"""A run as Markdown, for a README, an issue or a comment: its sections as paragraphs,
-lists and tables.
+"""A run as Markdown, for a README, an issue or a comment.
+
+Sections are paragraphs, lists and tables.
 """
 
 from __future__ import annotations
@@ -29,34 +30,31 @@ def document(sections: Sequence[Section]) -> str:
     """Return sections below the heading of the first."""
     blocks = [f"**{escaped(sections[0].heading)}**\n"]
     for section in sections:
-        blocks += (
-            ["".join(f"**{escaped(line)}**  \n" for line in section.sentences)]
-            if section.sentences
-            else []
-        )
-        blocks += [block for part in section.parts for block in _part(part)]
+        if section.sentences:
+            lines = (f"**{escaped(sentence)}**  \n" for sentence in section.sentences)
+            blocks.append("".join(lines))
+        for part in section.parts:
+            blocks += _part(part)
     return "\n".join(blocks)
 
 
 def _part(part: Part) -> Iterator[str]:
     match part:
         case Lines(title=title) if title:
-            yield f"{escaped(title)}:\n\n" + "".join(
-                f"- {escaped(line)}\n" for line in part.items
-            )
+            lines = [f"- {escaped(line)}\n" for line in part.items]
+            yield f"{escaped(title)}:\n\n{''.join(lines)}"
         case Lines(alert=True):
             yield "  \n".join(f"> {escaped(line)}" for line in part.items) + "\n"
         case Lines():
-            yield from (f"{escaped(line)}\n" for line in part.items)
+            for line in part.items:
+                yield f"{escaped(line)}\n"
         case Tables():
             for table in part.items:
-                yield (f"{escaped(table.title)}\n\n" if table.title else "") + _table(
-                    table
-                )
+                title = f"{escaped(table.title)}\n\n" if table.title else ""
+                yield title + _table(table)
         case Command():
-            yield from (
-                f"Command:\n\n    {' '.join(line.split())}\n" for line in part.items
-            )
+            for line in part.items:
+                yield f"Command:\n\n    {' '.join(line.split())}\n"
 
 
 def _table(table: DataTable) -> str:
@@ -68,20 +66,13 @@ def _table(table: DataTable) -> str:
             if any(row[place] != units.UNKNOWN for row in table.rows)
         ]
         table = table.of_columns(known)
-    rule = [
-        "---" if table.is_text(column) else "---:"
-        for column in range(len(table.headings))
-    ]
-    lines = [
-        list(map(escaped, table.headings)),
-        rule,
-        *(list(map(escaped, row)) for row in table.rows),
-    ]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    columns = range(len(table.headings))
+    rule = ["---" if table.is_text(column) else "---:" for column in columns]
+    rows = [[escaped(cell) for cell in row] for row in (table.headings, *table.rows)]
+    rows.insert(1, rule)
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def escaped(text: str) -> str:
-    """Return the text on one line, with a backslash before characters that Markdown
-    would interpret.
-    """
+    """Return the text on one line, with a backslash before characters of Markdown."""
     return _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))

@@ -5,7 +5,7 @@ The short form leaves most of them out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rich.box import SIMPLE_HEAD
@@ -21,58 +21,53 @@ from clientlab.reports.sections import Command, DataTable, Lines, Part, Section,
 from clientlab.results.document import ClaimResult, Run
 
 _SIGN = ("! ", "bold yellow")
-_COLOURS = {"✓ ": "green", "✗ ": "bold red", "? ": "yellow"}
+_COLOURS = {
+    "✓ ": "green",
+    "✗ ": "bold red",
+    "? ": "yellow",
+}
 
 
 def render(run: Run, *, whole: bool = False) -> RenderableType:
-    """Return the report of a run, for a rich console: its short form, or the whole of
-    it.
-    """
+    """Return the report of a run, or its short form, for a rich console."""
     shown = document(text_sections(Report(run), whole=whole))
+    if whole:
+        return shown
     more = (
         f"Further columns, cautions in full, surroundings: clientlab report {run.run}"
         " --all"
     )
-    return shown if whole else Stack(shown, Text(more, "dim"))
+    return Stack(shown, Text(more, "dim"))
 
 
 def document(sections: Sequence[Section]) -> RenderableType:
-    """Return sections below the heading of the first, with an empty line
-    between them.
-    """
+    """Return sections below the heading of the first, separated by empty lines."""
     shown: list[RenderableType] = [Text(sections[0].heading, style="bold")]
     for section in sections:
-        shown += [Text()] if section is not sections[0] else []
+        if section is not sections[0]:
+            shown.append(Text())
         shown += [Text(sentence, style="bold green") for sentence in section.sentences]
-        shown += [line for part in section.parts for line in _part(part)]
+        for part in section.parts:
+            shown += _part(part)
     return Stack(*shown)
 
 
 def claims(found: Sequence[ClaimResult]) -> RenderableType:
-    """Return a table of the claims.
-
-    Lines below it say what would settle the inconclusive ones.
-    """
+    """Return a table of the claims, and what would settle the inconclusive ones."""
+    table = _Fitted(replace(claims_table(found), brief=None))
     settling = [
         Text(f"{claim.name}: to settle it: {claim.settles}")
         for claim in found
         if claim.settles
     ]
-    return Stack(
-        _Fitted(replace(claims_table(found), brief=None)),
-        Text(PAIRED, style="dim"),
-        *settling,
-    )
+    return Stack(table, Text(PAIRED, style="dim"), *settling)
 
 
 def _part(part: Part) -> Iterator[RenderableType]:
     match part:
         case Lines(title=title) if title:
-            yield (
-                Text.assemble(_SIGN, (f"{title}:", "yellow"))
-                if part.alert
-                else Text(f"{title}:")
-            )
+            heading = Text(f"{title}:", "yellow" if part.alert else "")
+            yield Text.assemble(_SIGN, heading) if part.alert else heading
             yield from (Text(f"    {line}") for line in part.items)
         case Lines(alert=True):
             yield from (Text.assemble(_SIGN, (line, "yellow")) for line in part.items)
@@ -80,7 +75,8 @@ def _part(part: Part) -> Iterator[RenderableType]:
             yield from (Text(line, "" if part.brief else "dim") for line in part.items)
         case Tables():
             for table in part.items:
-                yield from [Text(table.title, style="bold")] if table.title else []
+                if table.title:
+                    yield Text(table.title, style="bold")
                 yield _Fitted(table)
         case Command():
             yield from (Text(f"Command: {line}") for line in part.items)
@@ -90,10 +86,8 @@ def _part(part: Part) -> Iterator[RenderableType]:
 class _Fitted:
     """A table that fits into the console.
 
-    Columns for which there is no room go into a further table.
-
-    The short form has only the most important columns, the most important ones in the
-    first table.
+    Columns for which there is no room go into a further table. The short form has only
+    some columns, the most important ones in the first table.
     """
 
     table: DataTable
@@ -101,43 +95,43 @@ class _Fitted:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        table, width = self.table, options.max_width
+        table = self.table
+        width = options.max_width
         keys = list(range(table.keys))
-        columns = list(
-            range(table.keys, len(table.headings))
-            if table.brief is None
-            else table.brief
-        )
-        room = width + 2 - sum(self._least_width(key, width) for key in keys)
+        columns = list(range(table.keys, len(table.headings)))
+        if table.brief is not None:
+            columns = list(table.brief)
+        needed = {
+            column: self._least_width(column, width) for column in (*keys, *columns)
+        }
+        room = width + 2 - sum(needed[key] for key in keys)
         while columns:
-            taken: list[int] = []
             left = room
-            while columns and (
-                not taken or left >= self._least_width(columns[0], width)
-            ):
-                left -= self._least_width(columns[0], width)
+            taken: list[int] = []
+            while columns and (not taken or left >= needed[columns[0]]):
+                left -= needed[columns[0]]
                 taken.append(columns.pop(0))
             yield Text()
-            yield self._columns([*keys, *sorted(taken)], width, left)
+            yield self._columns([*keys, *sorted(taken)], needed, left)
         yield Text()
 
     def _least_width(self, column: int, width: int) -> int:
-        """Return the letters that a column needs, with the gap behind it.
+        """Return how many letters a column needs, with the gap to the next column.
 
-        Words and long names may be wrapped.
+        Columns of words and long names may be narrower than their longest cell, because
+        such cells are wrapped. `width`: that of the console.
         """
-        widest = max(
-            cell_len(row[column]) for row in (self.table.headings, *self.table.rows)
-        )
+        rows = (self.table.headings, *self.table.rows)
+        widest = max(cell_len(row[column]) for row in rows)
         if column < self.table.keys:
-            return 2 + min(widest, max(16, width // 5))
-        return 2 + (
-            min(widest, 24 if self.table.brief is None else 12)
-            if self.table.is_text(column)
-            else widest
-        )
+            widest = min(widest, max(16, width // 5))
+        elif self.table.is_text(column):
+            widest = min(widest, 24 if self.table.brief is None else 12)
+        return 2 + widest
 
-    def _columns(self, chosen: Sequence[int], width: int, spare: int) -> Table:
+    def _columns(
+        self, chosen: Sequence[int], needed: Mapping[int, int], spare: int
+    ) -> Table:
         """Return some columns. The first one may take the `spare` room."""
         shown = Table(
             header_style="dim",
@@ -148,20 +142,19 @@ class _Fitted:
         )
         for column in chosen:
             is_text = self.table.is_text(column)
-            widest = self._least_width(column, width) - 2 + (0 if column else spare)
+            room = needed[column] - 2
+            if column == 0:
+                room += spare
             shown.add_column(
                 self.table.headings[column],
                 justify="left" if is_text else "right",
                 overflow="fold",
                 no_wrap=not is_text,
-                max_width=widest if column < self.table.keys else None,
+                max_width=room if column < self.table.keys else None,
             )
         for index, row in enumerate(self.table.rows):
-            cells = (
-                Text(row[column], _COLOURS.get(row[column][:2], ""))
-                for column in chosen
-            )
-            shown.add_row(
-                *cells, style="bold green" if index in self.table.best else None
-            )
+            style = "bold green" if index in self.table.best else None
+            cells = [row[column] for column in chosen]
+            coloured = (Text(cell, _COLOURS.get(cell[:2], "")) for cell in cells)
+            shown.add_row(*coloured, style=style)
         return shown

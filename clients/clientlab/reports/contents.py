@@ -1,5 +1,4 @@
-"""The sections of a report, in their order: the answer, the pictures, the tables, the
-doubts, then everything else.
+"""The sections of a report: answer, pictures, tables, doubts, then everything else.
 
 A section is a function that returns its parts. A new one is a function and its entry in
 `SECTIONS`; every format then has it.
@@ -8,8 +7,9 @@ A section is a function that returns its parts. A new one is a function and its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from statistics import median
 
 from clientlab import units
@@ -46,14 +46,16 @@ SIGNS = {
 """Verdicts on claims and changes → signs for readers who cannot tell colours apart."""
 
 PAIRED = (
-    "A ratio is the typical one: the median over the rounds of how many times as much"
-    " one arm has as the other in the same round."
+    "Each round gives one ratio: an arm's figure divided by the other's. The ratio"
+    " shown is typical of the rounds: their median, or their trimmed mean if there are"
+    " at least eight."
 )
 FASTEST = (
-    f"x fastest is the typical ratio of {ranked_by().label}, paired by round. All"
-    " intervals of a table together hold the ratio to the truly fastest arm in 95 of"
-    " 100 runs. An arm is slower if its interval excludes 1, equal within"
-    f" {EQUAL_SHARE} if it lies within 1/{EQUAL} and {EQUAL}, and else undecided."
+    f"x fastest: how many times the {ranked_by().label} of the fastest arm an arm"
+    " takes, typical of the rounds. In 95 of 100 runs, all intervals of a table contain"
+    " the true ratios. An arm is slower if its interval excludes 1, equal within"
+    f" {EQUAL_SHARE} if the interval lies between 1/{EQUAL} and {EQUAL}, and otherwise"
+    " undecided."
 )
 LEAST_P99 = (
     "x least p99 is the same ratio of p99 from the planned start: the schedule decides"
@@ -64,6 +66,12 @@ LEAST_CPU = (
     " long a stream takes. Lag is the time from the server's write of an event until"
     " the client hands it over."
 )
+_RATIO_NOTES = {
+    "time_per_request": FASTEST,
+    "p99": LEAST_P99,
+    "cpu_per_event": LEAST_CPU,
+}
+"""How to read the ratios of the figure that ranks arms, by its key."""
 _MEDIANS = (
     "Figures are medians of the rounds; errors are a mean share. A figure with a ratio"
     " is the fastest arm's times it."
@@ -81,27 +89,26 @@ _MOST_GROUPS = 12  # in charts; the tables show all groups
 
 
 def claims(report: Report) -> Section:
-    """Return the source of the claims, the verdict on each claim, and the ratios as a
-    chart.
-    """
-    source = report.run.experiment.source
-    found = sorted(
-        report.run.claims, key=lambda claim: claim.control
-    )  # those of the source first
-    cited = (
-        ""
-        if source is None
-        else ", ".join(
-            filter(None, (source.title, source.authors, source.date, source.url))
-        )
+    """Return the source of the claims, their ratios, and the verdict on each."""
+    run = report.run
+    source = run.experiment.source
+    cited = []
+    if source is not None:
+        parts = filter(None, (source.title, source.authors, source.date, source.url))
+        cited.append(f"Source: {', '.join(parts)}.")
+    # Those of the source come first.
+    found = sorted(run.claims, key=lambda claim: claim.control)
+    return Section(
+        "claims",
+        "Claims",
+        [
+            Lines(cited),
+            Charts(lambda: charts.claim_ratios(run.claims)),
+            Verdicts(found),
+            Lines([PAIRED] if found else [], brief=False),
+        ],
+        brief=True,
     )
-    parts: list[Part] = [
-        Lines([f"Source: {cited}."] if cited else []),
-        Charts(lambda: charts.claim_ratios(report.run.claims)),
-        Verdicts(found),
-        Lines([PAIRED] if found else [], brief=False),
-    ]
-    return Section("claims", "Claims", parts, brief=True)
 
 
 def claims_table(found: Sequence[ClaimResult]) -> DataTable:
@@ -109,28 +116,30 @@ def claims_table(found: Sequence[ClaimResult]) -> DataTable:
     heads = ("verdict", "claim", "ratio (95 %)", "rounds", "measured", "published")
     rows = [
         (
-            f"{SIGNS[one.verdict]} {one.verdict}",
-            claim_sentence(one) + claim_doubts(one),
-            units.ratio(one.ratio, one.interval),
-            str(one.rounds),
-            one.measured,
-            one.published or units.UNKNOWN,
+            f"{SIGNS[claim.verdict]} {claim.verdict}",
+            claim_sentence(claim) + claim_doubts(claim),
+            units.ratio(claim.ratio, claim.interval),
+            str(claim.rounds),
+            claim.measured,
+            claim.published or units.UNKNOWN,
         )
-        for one in found
+        for claim in found
     ]
-    return DataTable(heads, rows, texts=(1, 4, 5), brief=(1, 2))
+    return DataTable(
+        heads,
+        rows,
+        texts=(1, 4, 5),
+        brief=(1, 2),
+    )
 
 
 def claim_sentence(claim: ClaimResult) -> str:
-    """Return the claim's text, with the mark of a control and the band of ratios that
-    supports it.
-    """
-    band = (
-        f" [{units.digits(claim.band[0])} to {units.digits(claim.band[1])}]"
-        if claim.band
-        else ""
-    )
-    return f"{'(control) ' if claim.control else ''}{claim.text}{band}"
+    """Return the claim's text: whether it is a control, and its band of ratios."""
+    text = f"(control) {claim.text}" if claim.control else claim.text
+    if claim.band:
+        low, high = map(units.digits, claim.band)
+        text += f" [{low} to {high}]"
+    return text
 
 
 def claim_doubts(claim: ClaimResult) -> str:
@@ -147,176 +156,200 @@ def _with_charts(
     """
 
     def add_charts(report: Report) -> Section:
-        shown, count = report.groups[:_MOST_GROUPS], len(report.groups)
+        count = len(report.groups)
+        shown = report.groups[:_MOST_GROUPS]
         notes = [note]
-        if len(shown) < count:
-            which = f"the first {len(shown)} of {count} groups"
-            notes.append(f"The charts show {which}. The tables show all.")
-        return replace(
-            section, parts=[Charts(lambda: make(report.run, shown), notes=notes, **how)]
+        if count > len(shown):
+            notes.append(
+                f"The charts show the first {len(shown)} of {count} groups. The tables"
+                " show all."
+            )
+        drawn = Charts(
+            lambda: make(report.run, shown),
+            notes=notes,
+            **how,
         )
+        return replace(section, parts=[drawn])
 
     return add_charts
 
 
 def sweeps(report: Report) -> Section:
     """Return curves along the axes of the experiment."""
-    return Section("sweep", "Sweeps", [Charts(lambda: charts.sweeps_of(report.run))])
+    return Section(
+        "sweep",
+        "Sweeps",
+        [Charts(lambda: charts.sweeps_of(report.run))],
+    )
 
 
 def figures(report: Report) -> Section:
     """Return a table for each group, with a row for each arm, the fastest first."""
-    run, groups = report.run, report.groups
-    unequal = (
-        "The source did not control"
-        if run.claims or run.experiment.source
-        else "Unequal, or left out"
+    tables = Tables([figure_table(group) for group in report.groups])
+    shards = Lines(list(_shard_lines(report.run)))
+    notes = Lines(list(_figure_notes(report)), brief=False)
+    parts: list[Part] = [tables, shards, notes]
+    return Section(
+        "table",
+        "Figures",
+        parts,
+        label="Table",
+        brief=True,
     )
-    notes = [_MEDIANS] if groups else []
-    for key, note in (
-        ("time_per_request", FASTEST),
-        ("p99", LEAST_P99),
-        ("cpu_per_event", LEAST_CPU),
-    ):
-        notes += (
-            [note]
-            if any(
-                group.ranks_by.key == key and len(group.rows) > 1 for group in groups
-            )
-            else []
-        )
-    notes += [_HIGHEST_RATE] if any(group.searched for group in groups) else []
-    notes += [f"{unequal}: {one}" for one in run.experiment.uncontrolled]
-    tables = Tables([figure_table(group) for group in groups])
-    parts: list[Part] = [
-        tables,
-        Lines(list(_shard_lines(run))),
-        Lines(notes, brief=False),
-    ]
-    return Section("table", "Figures", parts, label="Table", brief=True)
+
+
+def _figure_notes(report: Report) -> Iterator[str]:
+    """Yield how to read the tables, and what was not controlled."""
+    plan = report.run.experiment
+    ranked_keys = {group.ranks_by.key for group in report.groups if len(group.rows) > 1}
+    if report.groups:
+        yield _MEDIANS
+    for key, note in _RATIO_NOTES.items():
+        if key in ranked_keys:
+            yield note
+    if any(group.searched for group in report.groups):
+        yield _HIGHEST_RATE
+    unequal = "Unequal, or left out"
+    if report.run.claims or plan.source:
+        unequal = "The source did not control"
+    for name in plan.uncontrolled:
+        yield f"{unequal}: {name}"
 
 
 def _shard_lines(run: Run) -> Iterator[str]:
     """Yield a sentence for each arm with divided trials."""
-    for arm in (one.name for one in run.experiment.arms):
-        trials = run.finished_trials_of(arm)
-        if trials and (shards := trials[-1].shards):
-            rates = [
-                shard.figures.requests_per_second or 0.0
-                for trial in trials
-                for shard in trial.shards
-            ]
+    for arm in run.experiment.arms:
+        trials = run.finished_trials_of(arm.name)
+        rates = [
+            shard.figures.requests_per_second or 0.0
+            for shard in chain.from_iterable(trial.shards for trial in trials)
+        ]
+        shards = trials[-1].shards if trials else []
+        if shards:
+            hosts = {shard.host for shard in shards}
             spread = median(trial.start_spread or 0.0 for trial in trials)
             yield (
-                f"{arm}: {len(shards)} shards, hosts:"
-                f" {len({shard.host for shard in shards})}, each with"
+                f"{arm.name}: {len(shards)} shards, hosts: {len(hosts)}, each with"
                 f" {units.rate(min(rates))} to {units.rate(max(rates))} requests/s; the"
                 f" last began {units.time(spread)} after the first (median)."
             )
 
 
 def paths(report: Report) -> Section:
-    """Return a table for each replay, with a row for each of its most frequent paths
-    and each arm.
-    """
-    run, tables = report.run, list[DataTable]()
-    heads = ("path", "arm", "requests", "errors", "p50", "p99")
-    labels = {arm.name: arm.label or arm.name for arm in run.experiment.arms}
+    """Return a table of the most frequent paths of each replay, with a row per arm."""
+    plan = report.run.experiment
+    labels = {arm.name: arm.label or arm.name for arm in plan.arms}
     if len(set(labels.values())) < len(labels):
         labels = {name: name for name in labels}
-    for workload in run.experiment.workloads:
-        found, totals = dict[str, dict[str, list[PathFigures]]](), Counter[str]()
-        for trial in run.trials:
-            for one in (
-                trial.figures.paths
-                if (trial.status, trial.planned.workload) == ("done", workload)
-                else ()
-            ):
-                found.setdefault(one.path, {}).setdefault(
-                    labels[trial.planned.arm], []
-                ).append(one)
-                totals[one.path] += one.requests
-        rows = []
-        for path, _ in totals.most_common(MOST_PATHS):
-            for arm, rounds in sorted(found[path].items()):
-                counts = (
-                    sum(one.requests for one in rounds),
-                    sum(one.errors for one in rounds),
-                )
-                known = ([one.p50 for one in rounds], [one.p99 for one in rounds])
-                times = (
-                    [value for value in values if value is not None] for values in known
-                )
-                shown = (
-                    units.time(median(values) if values else None) for values in times
-                )
-                rows.append(
-                    (shorten(path), arm, *(f"{count:,}" for count in counts), *shown)
-                )
-        title = workload if len(run.experiment.workloads) > 1 else ""
+    heads = ("path", "arm", "requests", "errors", "p50", "p99")
+    tables = []
+    for workload in plan.workloads:
+        rows = list(_path_rows(report.run, workload, labels))
         if rows:
+            title = workload if len(plan.workloads) > 1 else ""
             tables.append(DataTable(heads, rows, title, keys=2))
     note = (
         f"The {MOST_PATHS} most frequent paths. Requests and errors are sums, p50 and"
         " p99 medians, over the rounds."
     )
-    return Section(
-        "paths", "Paths", [Tables(tables), Lines([note] if tables else [], brief=False)]
-    )
+    notes = Lines([note] if tables else [], brief=False)
+    return Section("paths", "Paths", [Tables(tables), notes])
+
+
+def _path_rows(
+    run: Run, workload: str, labels: Mapping[str, str]
+) -> Iterator[tuple[str, ...]]:
+    totals = Counter[str]()
+    measured: dict[tuple[str, str], list[PathFigures]] = {}
+    for trial in run.trials:
+        if trial.status == "done" and trial.planned.workload == workload:
+            for figures in trial.figures.paths:
+                totals[figures.path] += figures.requests
+                key = (figures.path, labels[trial.planned.arm])
+                measured.setdefault(key, []).append(figures)
+    for path, _ in totals.most_common(MOST_PATHS):
+        for arm in sorted(arm for other, arm in measured if other == path):
+            rounds = measured[path, arm]
+            yield (
+                shorten(path),
+                arm,
+                f"{sum(figures.requests for figures in rounds):,}",
+                f"{sum(figures.errors for figures in rounds):,}",
+                _median_time(figures.p50 for figures in rounds),
+                _median_time(figures.p99 for figures in rounds),
+            )
+
+
+def _median_time(times: Iterable[float | None]) -> str:
+    known = [seconds for seconds in times if seconds is not None]
+    return units.time(median(known) if known else None)
 
 
 def failures(report: Report) -> Section:
-    """Return errors by kind, and the failed trials with their reasons, unless they were
-    measured again.
+    """Return errors by kind, and the failed trials with their reasons.
 
-    A trial that ended early is partial: the requests that had finished are shown, and
-    count nowhere else.
+    Trials that were measured again are left out. A trial that ended early is partial:
+    the requests that had finished are shown, and count nowhere else.
     """
-    run = report.run
-    lost = {trial.planned.order for trial in failed_for_good(run)}
-    errors, requests = Counter[tuple[str, str]](), Counter[str]()
-    examples: dict[tuple[str, str], str] = {}
-    failed = []
-    for trial in sorted(run.trials, key=_arm_of):
-        name, of = _arm_of(trial), trial.figures
-        if not trial.partial:
-            requests[name] += of.requests
-            for kind, count in of.errors.items():
-                errors[name, kind] += count
-                examples.setdefault((name, kind), of.error_examples.get(kind, ""))
-        if trial.planned.order in lost:
-            planned = run.experiment.workloads[trial.planned.workload].requests
-            finished = f"{of.requests:,}{'' if planned is None else f' of {planned:,}'}"
-            kinds = (
-                ", ".join(f"{count:,} {kind}" for kind, count in of.errors.items())
-                or "0"
-            )
-            failed.append(
-                (
-                    name,
-                    str(trial.planned.round),
-                    finished,
-                    kinds,
-                    f"{trial.status}: {reason_of(trial)}",
-                )
-            )
-    shares = {
-        key: units.share(count / max(1, requests[key[0]]))
-        for key, count in errors.items()
-    }
-    by_kind = [
-        (*key, f"{count:,}", shares[key], examples[key])
-        for key, count in errors.items()
-    ]
-    heads = ("arm", "kind", "errors", "share of requests", "example")
-    tables = [
-        DataTable(heads, by_kind, "Errors by kind", keys=2, texts=(4,), brief=(2, 3, 4))
-    ]
-    heads = ("arm", "round", "finished", "errors", "why it ended")
-    tables += [DataTable(heads, failed, "Failed trials", keys=2, texts=(3, 4))]
+    tables = [_errors_by_kind(report.run), _failed_trials(report.run)]
     shown = Tables([table for table in tables if table.rows])
     return Section(
         "errors", "Errors and failed trials", [shown], label="Errors", brief=True
+    )
+
+
+def _errors_by_kind(run: Run) -> DataTable:
+    requests = Counter[str]()
+    errors = Counter[tuple[str, str]]()
+    examples: dict[tuple[str, str], str] = {}
+    for trial in sorted(run.trials, key=_arm_of):
+        if not trial.partial:
+            arm = _arm_of(trial)
+            figures = trial.figures
+            requests[arm] += figures.requests
+            for kind, count in figures.errors.items():
+                errors[arm, kind] += count
+                examples.setdefault((arm, kind), figures.error_examples.get(kind, ""))
+    rows = []
+    for (arm, kind), count in errors.items():
+        share = units.share(count / max(1, requests[arm]))
+        rows.append((arm, kind, f"{count:,}", share, examples[arm, kind]))
+    heads = ("arm", "kind", "errors", "share of requests", "example")
+    return DataTable(
+        heads,
+        rows,
+        "Errors by kind",
+        keys=2,
+        texts=(4,),
+        brief=(2, 3, 4),
+    )
+
+
+def _failed_trials(run: Run) -> DataTable:
+    rows = []
+    for trial in sorted(failed_for_good(run), key=_arm_of):
+        planned = trial.planned
+        finished = f"{trial.figures.requests:,}"
+        requests = run.experiment.workloads[planned.workload].requests
+        if requests is not None:
+            finished += f" of {requests:,}"
+        kinds = [f"{count:,} {kind}" for kind, count in trial.figures.errors.items()]
+        rows.append(
+            (
+                _arm_of(trial),
+                str(planned.round),
+                finished,
+                ", ".join(kinds) or "0",
+                f"{trial.status}: {reason_of(trial)}",
+            )
+        )
+    heads = ("arm", "round", "finished", "errors", "why it ended")
+    return DataTable(
+        heads,
+        rows,
+        "Failed trials",
+        keys=2,
+        texts=(3, 4),
     )
 
 
@@ -326,31 +359,25 @@ def _arm_of(trial: Trial) -> str:
     An arm named like its strategy gets its workload, upstream, route and link as well.
     """
     planned = trial.planned
-    parts = [
-        part for part in (planned.workload, *planned.way) if part not in planned.arm
-    ]
-    return (
-        f"{planned.arm} ({', '.join(parts)})"
-        if parts and planned.arm == planned.strategy
-        else planned.arm
-    )
+    way = (planned.workload, *planned.way)
+    parts = ", ".join(part for part in way if part not in planned.arm)
+    if parts and planned.arm == planned.strategy:
+        return f"{planned.arm} ({parts})"
+    return planned.arm
 
 
 def reason_of(trial: Trial) -> str:
     """Return why a trial is not done, in a line."""
-    kept = (
-        f"; partial: {trial.figures.requests:,} requests had finished"
-        if trial.partial
-        else ""
-    )
-    return f"{trial.reason or 'unknown'}{kept}"
+    reason = trial.reason or "unknown"
+    if trial.partial:
+        reason += f"; partial: {trial.figures.requests:,} requests had finished"
+    return reason
 
 
 def cautions(report: Report) -> Section:
     """Return every caution with its advice."""
-    return Section(
-        "cautions", "Cautions", [Alerts(list(reasons_for_doubt(report.run).items()))]
-    )
+    reasons = list(reasons_for_doubt(report.run).items())
+    return Section("cautions", "Cautions", [Alerts(reasons)])
 
 
 def surroundings(report: Report) -> Section:
@@ -358,27 +385,50 @@ def surroundings(report: Report) -> Section:
 
     Text formats have a line for each.
     """
-    run, found = report.run, report.run.surroundings
-    limit = found.memory_limit_bytes
-    threads = {
-        None: "",
-        True: ", two threads per core",
-        False: ", one thread per core",
-    }[found.smt]
-    machine = {
+    run = report.run
+    found = run.surroundings
+    servers = run.target.servers if run.target else {}
+    lists = {
+        "": _machine(run),
+        "Libraries": found.libraries,
+        "What the libraries require": found.dependencies,
+        "What is compiled into the libraries": found.compiled,
+        "Servers": found.programs | servers,
+    }
+    for name, environment in (found.environments or {}).items():
+        lists[f"Environment {name}"] = {
+            "folder": environment.folder,
+            "Python": f"{environment.python}: {environment.python_build}",
+            "TLS of Python": environment.openssl or units.UNKNOWN,
+            **environment.packages,
+        }
+        for library, text in environment.compiled.items():
+            lists[f"Environment {name}"][f"compiled into {library}"] = text
+    brief = [f"system: {found.system} {found.kernel}, {found.architecture}"]
+    if found.placement is not None:
+        brief.append(f"pinned: {found.placement}")
+    shown = [(title, list(pairs.items())) for title, pairs in lists.items() if pairs]
+    parts = [Facts(shown, brief=brief)]
+    return Section("surroundings", "Surroundings", parts, folded=True)
+
+
+def _machine(run: Run) -> dict[str, str]:
+    """Return what is known about the machine and the lab's Python."""
+    found = run.surroundings
+    cores = f"{found.cpu_count} cores"
+    if found.smt is not None:
+        cores += ", two threads per core" if found.smt else ", one thread per core"
+    memory = units.memory(found.memory_bytes)
+    if found.memory_limit_bytes:
+        memory += f", limit {units.memory(found.memory_limit_bytes)}"
+    facts = {
         "host": found.host,
         "system": f"{found.system}, kernel {found.kernel}, {found.architecture}",
         "virtualization": found.virtualization,
-        "CPU": (
-            f"{found.cpu_model}; {found.cpu_count} cores{threads}, {found.cpu_usable:g}"
-            " usable"
-        ),
-        "pinned": found.placement and str(found.placement),
+        "CPU": f"{found.cpu_model}; {cores}, {found.cpu_usable:g} usable",
+        "pinned": str(found.placement) if found.placement else None,
         "CPU governor": found.cpu_governor,
-        "memory": (
-            units.memory(found.memory_bytes)
-            + (f", limit {units.memory(limit)}" if limit else "")
-        ),
+        "memory": memory,
         "open files": f"at most {found.open_files_limit:,}",
         "load average": f"{found.load_average:.2f} in the minute before the run",
         "Python": ": ".join(filter(None, (found.python, found.python_build))),
@@ -386,47 +436,21 @@ def surroundings(report: Report) -> Section:
         "clock": found.clock,
         "clientlab": ", commit ".join(filter(None, (run.clientlab, found.lab_commit))),
     }
-    lists = {
-        "": {name: value for name, value in machine.items() if value},
-        "Libraries": found.libraries,
-        "What the libraries require": found.dependencies,
-        "What is compiled into the libraries": found.compiled,
-        "Servers": found.programs | (run.target.servers if run.target else {}),
-    }
-    for name, one in (found.environments or {}).items():
-        lists[f"Environment {name}"] = {
-            "folder": one.folder,
-            "Python": f"{one.python}: {one.python_build}",
-            "TLS of Python": one.openssl or units.UNKNOWN,
-            **one.packages,
-            **{
-                f"compiled into {library}": text
-                for library, text in one.compiled.items()
-            },
-        }
-    brief = [f"system: {found.system} {found.kernel}, {found.architecture}"]
-    brief += [] if found.placement is None else [f"pinned: {found.placement}"]
-    facts = Facts(
-        [(title, list(of.items())) for title, of in lists.items() if of], brief=brief
-    )
-    return Section("surroundings", "Surroundings", [facts], folded=True)
+    return {name: value for name, value in facts.items() if value}
 
 
 def reproduction(report: Report) -> Section:
-    """Return the command that makes the run again, its seed, and what its workloads
-    send.
-    """
-    run, plan = report.run, report.run.experiment
-    rounds = max([1, *(trial.planned.round for trial in run.trials)])
-    stopped = (
-        f" (decided arms stopped early, the first after {min(run.decided.values())})"
-        if run.decided
-        else ""
-    )
+    """Return the command that makes the run again, its seed, and its requests."""
+    run = report.run
+    plan = run.experiment
+    rounds = str(max([1, *(trial.planned.round for trial in run.trials)]))
+    if run.decided:
+        first = min(run.decided.values())
+        rounds += f" (decided arms stopped early, the first after {first})"
     line = (
-        f"With clientlab {run.clientlab}: rounds: {rounds}{stopped}, arms:"
-        f" {len(plan.arms)}, seed: {plan.seed}. --seed {plan.seed} repeats the order of"
-        " the trials, and the delays, bodies and arrivals of each round."
+        f"With clientlab {run.clientlab}: rounds: {rounds}, arms: {len(plan.arms)},"
+        f" seed: {plan.seed}. --seed {plan.seed} repeats the order of the trials, and"
+        " the delays, bodies and arrivals of each round."
     )
     parts: list[Part] = [Command((plan.command,)), Lines([line, *load_lines(plan)])]
     return Section("again", "Reproduce this run", parts, label="Reproduce")
@@ -484,60 +508,49 @@ def text_sections(report: Report, *, whole: bool) -> list[Section]:
 
     Charts are not even drawn.
     """
-    sections = (
-        section
-        for section in (make(report) for make in SECTIONS)
-        if whole or section.brief
-    )
+    sections = (make(report) for make in SECTIONS)
     return _with_content(
-        replace(one, parts=[_as_text(part, whole=whole) for part in one.parts])
-        for one in sections
+        replace(section, parts=[_as_text(part, whole=whole) for part in section.parts])
+        for section in sections
+        if whole or section.brief
     )
 
 
 def _as_text(part: Part, *, whole: bool) -> Part:
     match part:
         case Charts(sparklines=True):
-            return Tables(
-                [
-                    _sparklines(chart)
-                    for chart in part.items
-                    if isinstance(chart, RowChart)
-                ]
-            )
+            drawn = [chart for chart in part.items if isinstance(chart, RowChart)]
+            part = Tables(list(map(_sparklines, drawn)))
         case Charts():
-            return Lines([])
-        case Facts(brief=lines):
-            return Lines(lines)
-        case Alerts(items=items):
-            return Lines(
-                [
-                    f"{text} - {advice}"
-                    for _, reasons in items
-                    for text, advice in reasons
-                ],
-                alert=True,
-            )
-        case Verdicts(items=found):
-            part = Tables([claims_table(found)] if found else [])
+            part = Lines([])
+        case Facts():
+            part = Lines(part.brief)
+        case Alerts():
+            reasons = chain.from_iterable(reasons for _, reasons in part.items)
+            lines = [f"{text} - {advice}" for text, advice in reasons]
+            part = Lines(lines, alert=True)
+        case Verdicts():
+            part = Tables([claims_table(part.items)] if part.items else [])
+    if isinstance(part, Tables) and whole:
+        return Tables([replace(table, brief=None) for table in part.items])
     if isinstance(part, Lines) and not (whole or part.brief):
         return Lines([])
-    return (
-        Tables([replace(table, brief=None) for table in part.items])
-        if isinstance(part, Tables) and whole
-        else part
-    )
+    return part
 
 
 def _sparklines(chart: RowChart) -> DataTable:
     rows = [(row.name, row.sparkline, row.text) for row in chart.rows]
-    return DataTable(("arm", "over time", "least to most"), rows, chart.title)
+    return DataTable(
+        ("arm", "over time", "least to most"),
+        rows,
+        chart.title,
+    )
 
 
 def _with_content(sections: Iterable[Section]) -> list[Section]:
     """Drop the parts that are empty, then the sections that are."""
     found = [
-        replace(one, parts=[part for part in one.parts if part.items])
-        for one in sections
+        replace(section, parts=[part for part in section.parts if part.items])
+        for section in sections
     ]
-    return [one for one in found if one.parts or one.sentences]
+    return [section for section in found if section.parts or section.sentences]

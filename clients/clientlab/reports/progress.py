@@ -1,5 +1,6 @@
-"""The progress of a run on standard error: one updating line on a terminal, plain lines
-otherwise.
+"""The progress of a run on standard error.
+
+It is one updating line on a terminal, and plain lines otherwise.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ class ProgressLines:
         answer_seconds: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        whole_line = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        whole_line = Column(
+            ratio=1,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
         self._console = console
         self._answer_seconds = answer_seconds  # of a server of the user
         self._clock = clock
@@ -48,7 +53,11 @@ class ProgressLines:
             BarColumn(24),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
             TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False, table_column=whole_line),
+            TextColumn(
+                "{task.description}",
+                markup=False,
+                table_column=whole_line,
+            ),
             console=console,
             transient=True,
             expand=True,
@@ -57,10 +66,13 @@ class ProgressLines:
         )
         self._task = self._bar.add_task("", total=1)
         self._plan: Plan | None = None
-        self._planned = self._ended = self._done = 0
+        self._planned = 0
+        self._ended = 0
+        self._done = 0
         self._began: float | None = None
         self._last = 0.0
-        self._what = self._judged = ""
+        self._what = ""
+        self._judged = ""
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -70,22 +82,23 @@ class ProgressLines:
         self._bar.stop()
 
     def run_started(self, run: Run, folder: Path) -> None:
-        """Print the question with the run's folder and its estimated time, and what
-        each trial sends.
-        """
+        """Print the question, the folder, the estimated time, and what trials send."""
         self._plan = plan = run.experiment
         seconds = estimate_seconds_left(run, self._answer_seconds)
-        most = "at most" if plan.budget or plan.precision else "about"
-        takes = f" (takes {most} {units.minutes(seconds)})" if seconds >= _LONG else ""
+        takes = ""
+        if seconds >= _LONG:
+            most = "at most" if plan.budget or plan.precision else "about"
+            takes = f" (takes {most} {units.minutes(seconds)})"
         self._print(f"{plan.question} -> {folder}{takes}", *load_lines(plan))
 
     def trials_started(self, trials: Sequence[PlannedTrial], planned: int) -> None:
-        trial, self._planned = trials[0], planned
-        self._began = self._clock() if self._began is None else self._began
+        trial = trials[0]
+        self._planned = planned
+        if self._began is None:
+            self._began = self._clock()
         arms = trial.arm if len(trials) == 1 else f"{len(trials)} arms in turn"
-        self._what = " · ".join(
-            (arms, *trial.way, f"round {trial.round}{_searched_rate(trial)}")
-        )
+        round_ = f"round {trial.round}{_searched_rate(trial)}"
+        self._what = " · ".join((arms, *trial.way, round_))
         self._describe("")
 
     def progressed(self, finished: int | None) -> None:
@@ -93,16 +106,16 @@ class ProgressLines:
 
     def trial_ended(self, trial: Trial) -> None:
         self._ended += 1
-        self._done, self._last = trial.planned.order + 1, self._clock()
+        self._done = trial.planned.order + 1
+        self._last = self._clock()
         self._bar.advance(self._task)
         if self._bar.disable or trial.status != "done":
             self._print(self._outcome(trial))
-        is_first_round = (
-            self._plan is not None
-            and self._ended == len(self._plan.arms) < self._planned
-        )
-        if self._bar.disable and is_first_round and (left := self._time_left()):
-            self._print(f"after {self._ended} of {self._planned} trials: {left}")
+        arms = len(self._plan.arms) if self._plan else 0
+        if self._bar.disable and self._ended == arms < self._planned:
+            left = self._time_left()
+            if left:
+                self._print(f"after {self._ended} of {self._planned} trials: {left}")
 
     def round_judged(self, run: Run, rounds: int) -> None:
         arms = run.experiment.arms
@@ -115,35 +128,37 @@ class ProgressLines:
     def _describe(self, phase: str) -> None:
         """Update the line of a terminal."""
         parts = filter(None, (self._time_left(), self._judged, phase, self._what))
-        self._bar.update(self._task, total=self._planned, description=" · ".join(parts))
+        self._bar.update(
+            self._task,
+            total=self._planned,
+            description=" · ".join(parts),
+        )
 
     def _time_left(self) -> str:
-        """Return how long the rest takes: at the pace so far after the first round, or
-        at most if there is a limit.
+        """Return how long the rest takes at the pace so far, or at most.
+
+        Empty before the end of the first round, unless there is a limit.
         """
-        plan, now = self._plan, self._clock()
+        plan = self._plan
         if plan is None or self._began is None:
             return ""
         if plan.budget or plan.precision:
-            limit = plan.budget or get_time_budget(plan)
-            return f"at most {units.minutes(max(0.0, self._began + limit - now))} left"
-        if self._ended < max(1, len(plan.arms)):
+            end = self._began + (plan.budget or get_time_budget(plan))
+            words = "at most"
+        elif self._ended < max(1, len(plan.arms)):
             return ""
-        rest = (self._last - self._began) / self._ended * (self._planned - self._done)
-        return f"about {units.minutes(max(0.0, self._last + rest - now))} left"
+        else:
+            pace = (self._last - self._began) / self._ended
+            end = self._last + pace * (self._planned - self._done)
+            words = "about"
+        return f"{words} {units.minutes(max(0.0, end - self._clock()))} left"
 
     def _outcome(self, trial: Trial) -> str:
-        """Return a line about a trial.
-
-        How many trials a search takes is not known in advance.
-        """
-        planned, figures = trial.planned, trial.figures
+        """Return a line about a trial."""
+        planned = trial.planned
         search = None if self._plan is None else self._plan.find_max
-        if (
-            search is not None
-            and planned.search_rate is not None
-            and trial.status != "lost"
-        ):
+        is_probe = planned.search_rate is not None and trial.status != "lost"
+        if search is not None and is_probe:
             why = why_not_held(trial, search)
             outcome = "held" if why is None else f"not held, {why}"
         elif trial.status != "done":
@@ -151,19 +166,16 @@ class ProgressLines:
         elif trial.highest_rate is not None:
             outcome = f"highest rate {units.rate(trial.highest_rate.middle)} requests/s"
         else:
-            outcome = (
-                f"{units.time(figures.wall_seconds)},"
-                f" {units.rate(figures.requests_per_second)} requests/s"
-            )
-            outcome += f", {figures.failed:,} errors" if figures.failed else ""
-        place = (
-            f"{planned.order + 1}/{'' if search is None else 'about '}{self._planned}"
-        )
-        where = (
-            f"round {planned.round} {' '.join(planned.way)}"
-            f" {planned.arm}{_searched_rate(planned)}"
-        )
-        return f"[{place}] {where}: {outcome}"
+            seconds = units.time(trial.figures.wall_seconds)
+            rate = units.rate(trial.figures.requests_per_second)
+            outcome = f"{seconds}, {rate} requests/s"
+            if trial.figures.failed:
+                outcome += f", {trial.figures.failed:,} errors"
+        # How many trials a search takes is not known in advance.
+        count = self._planned if search is None else f"about {self._planned}"
+        arm = f"{' '.join(planned.way)} {planned.arm}{_searched_rate(planned)}"
+        place = f"[{planned.order + 1}/{count}] round {planned.round}"
+        return f"{place} {arm}: {outcome}"
 
     def _print(self, *lines: str) -> None:
         for line in lines:

@@ -80,7 +80,7 @@ def test_the_terminal_names_surroundings_first_then_each_figure_with_its_verdict
         " undecided"
     )
     words = " ".join(text.split())
-    assert "A ratio is how many times as much" in words
+    assert "A ratio divides the figure in a typical round" in words
     assert "Runs may differ by 10.0 % as wholes" in words
     assert "--env base=… --env head=…" in words
     assert f"{2 * len(compared)} figures compared: {counts}." in text
