@@ -19,6 +19,7 @@ from dashboards.source.panels import (
 )
 from grafana_foundation_sdk.builders import dashboard as board
 from grafana_foundation_sdk.builders import table as tables
+from grafana_foundation_sdk.models import dashboard as model
 
 _CHANGES = {"^✗": "red", "^✓": "green", ".*": "text"}
 _VERDICTS = {"supported": "green", "contradicted": "red", ".*": "text"}
@@ -55,12 +56,14 @@ def _choices() -> Iterator[board.QueryVariable]:
     earlier = f"query_result(sort_desc({begun} * on (run) {bases}))"
     yield variable("baseline", "Baseline", earlier, of_run)
     figures = "label_values(clientlab_run_change, figure)"
-    yield variable("figure", "Figure of all runs", figures)
+    speed = model.VariableOption(selected=True, text="throughput", value="throughput")
+    yield variable("figure", "Figure of all runs", figures).current(speed)
 
 
 def _changes(table: tables.Panel) -> tables.Panel:
     """Colour the cells of a table of changes."""
-    colours = looks_like(mappings=coloured(_CHANGES), **COLOURED)
+    wrapped = {"type": "color-text", "wrapText": True}
+    colours = looks_like(mappings=coloured(_CHANGES), custom_cellOptions=wrapped)
     return table.override_by_regexp("/.*/", colours).override_by_name(
         "arm", looks_like(**COLOURED, custom_width=260)
     )
@@ -73,10 +76,10 @@ def _arms() -> tables.Panel:
         " has as one of the baseline. All intervals together hold the truth in 95 of"
         " 100 comparisons. ✗: worse. ✓: better. ?: the rounds cannot tell.",
         ("arm", "figure", "text"),
-        query(f"clientlab_run_change{{{_PAIR}}}", now=True),
+        query(f'clientlab_run_change{{{_PAIR}, figure!="received"}}', now=True),
     )
     nothing = "no earlier run has the same arms and workloads"
-    return _changes(table).height(TALL + 4).no_value(nothing)
+    return _changes(table).height(2 * TALL).no_value(nothing)
 
 
 def _surroundings() -> tables.Panel:
@@ -120,7 +123,8 @@ def _claims() -> tables.Panel:
     return (
         table.override_by_name("verdict", colours)
         .override_by_name("claim", wrapped)
-        .override_by_name("ratio (95 %)", looks_like(custom_width=200))
+        .override_by_name("ratio (95 %)", looks_like(custom_width=170))
+        .override_by_name("name", looks_like(custom_width=220))
         .height(TALL + 9)
         .no_value("this experiment makes no claims")
     )

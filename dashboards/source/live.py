@@ -46,7 +46,7 @@ def make_dashboard() -> board.Dashboard:
     made = made.link(panels.link("Compare this run", compared))
     for choice in _choices():
         made = made.with_variable(choice)
-    for panel in (*_state(), _standings(), _problems(), *_over_time()):
+    for panel in (*_state(), _problems(), _standings(), *_over_time()):
         made = made.with_panel(panel)
     closed = {
         "Open load: requests that arrive at a planned rate": _open_load(),
@@ -68,9 +68,10 @@ def _choices() -> Iterator[board.QueryVariable]:
     """Yield the reader's choice, and the run and the experiment that it stands for."""
     choices = "query_result(sort_desc(clientlab_run_choice))"
     yield variable("choice", "Run", choices, regex='/choice="([^"]+)"/')
+    # An instant query: label_values would also return runs that were the newest before.
     for name in ("run", "experiment"):
-        chosen = f'label_values(clientlab_run_choice{{choice="$choice"}}, {name})'
-        yield variable(name, "", chosen)
+        chosen = 'query_result(clientlab_run_choice{choice="$choice"})'
+        yield variable(name, "", chosen, regex=f'/[{{ ,]{name}="([^"]+)"/')
 
 
 def _rate(counter: str, more: str = "", by: str = "legend") -> str:
@@ -115,14 +116,15 @@ def _state() -> Iterator[Panel]:
         .override_by_name("failed", looks_like(thresholds=_RED_FROM_1, **COLOURED))
         .no_value("no run has begun")
     )
-    running = (
-        f"max by (legend) (max_over_time(clientlab_trial_running{{{RUN}}}[3s])) == 1"
-    )
+    # The one that was seen last, because a trial may end before the page is refreshed.
+    seen = f"timestamp(clientlab_trial_running{{{RUN}}} == 1)[5s:1s]"
+    none = 'label_replace(vector(0), "legend", "no trial", "", "")'
+    running = f"topk(1, max by (legend) (max_over_time({seen}))) or on () {none}"
     now = panels.styled(
         stat.Panel(),
         "What is measured now?",
         "The arm of the present trial.",
-        query(running),
+        query(running).instant(),
     )
     yield (
         now.span(6)
@@ -131,10 +133,10 @@ def _state() -> Iterator[Panel]:
         .color_mode(looks.BigValueColorMode.NONE)
         .graph_mode(looks.BigValueGraphMode.NONE)
         .reduce_options(common.ReduceDataOptions().calcs(["last"]).values(values=False))
-        .no_value("no trial")
     )
 
 
+_HIDDEN = looks_like(custom_hidden=True)
 _RED_FROM_1 = {
     "mode": "absolute",
     "steps": [{"value": None, "color": "text"}, {"value": 1, "color": "red"}],
@@ -145,43 +147,47 @@ def _as_text(colours: dict[str, str]) -> list[model.DynamicConfigValue]:
     return looks_like(mappings=coloured(colours), **COLOURED)
 
 
+_COLUMNS = {
+    "place": ("#", 40),
+    "legend": ("arm", 260),
+    "workload": ("workload", 130),
+    "upstream": ("server", 75),
+    "route": ("route", 65),
+    "concurrency": ("c", 50),
+    "Value": ("speed", 110),
+    "figure": ("figure", 120),
+    "ratio": ("x fastest (95 %)", 170),
+    "p50": ("p50", 80),
+    "p99": ("p99", 80),
+    "cpu": ("CPU/request", 105),
+    "errors": ("errors", 70),
+    "bottleneck": ("bottleneck", 0),
+}
+"""Label or value of a standing → heading and width of its column; 0: what is left."""
+
+
 def _standings() -> tables.Panel:
-    shown = [
-        *(("place", "#"), ("legend", "arm"), ("group", "workload, server, route")),
-        *(("concurrency", "c"), ("Value", "speed"), ("speed", "figure")),
-        *(
-            ("ratio", "x fastest (95 %)"),
-            ("p50", "p50"),
-            ("p99", "p99"),
-            ("cpu", "CPU/request"),
-        ),
-        *(("errors", "errors"), ("bottleneck", "bottleneck")),
-    ]
     table = grid(
         "Who is ahead?",
         "As in the report of the run so far: arms of one group with the same c are"
         " ranked with each other. The bar is the speed beside that of the fastest of"
         " them. Errors are a share of the requests; ≥ marks a lower bound, because"
         " requests failed. The bottleneck limits the arm.",
-        shown,
+        [(name, heading) for name, (heading, _) in _COLUMNS.items()],
         query(f"clientlab_run_standing{{{RUN}}}", now=True),
-        hidden=["#"],
     )
+    for heading, width in _COLUMNS.values():
+        if width:
+            table = table.override_by_name(heading, looks_like(custom_width=width))
     gauge = {"type": "gauge", "mode": "basic", "valueDisplayMode": "hidden"}
-    bar = looks_like(
-        custom_cellOptions=gauge,
-        max=1,
-        min=0,
-        color={"mode": "fixed", "fixedColor": "#56B4E9"},
-    )
-    widths = {"arm": 300, "c": 55, "speed": 160, "figure": 140, "x fastest (95 %)": 170}
-    for heading, width in widths.items():
-        own = bar if heading == "speed" else []
-        table = table.override_by_name(heading, [*own, *looks_like(custom_width=width)])
+    blue = {"mode": "fixed", "fixedColor": "#56B4E9"}
+    bar = looks_like(custom_cellOptions=gauge, max=1, min=0, color=blue)
     return (
-        table.override_by_name("errors", _as_text({".+": "red"}))
-        .height(TALL + 6)
-        .no_value("no trial has ended yet")
+        table.override_by_name("#", _HIDDEN)  # it gives the order
+        .override_by_name("speed", bar)
+        .override_by_name("errors", _as_text({".+": "red"}))
+        .height(TALL + 9)
+        .no_value("no trial has succeeded yet")
     )
 
 
@@ -196,13 +202,17 @@ def _problems() -> tables.Panel:
     )
     return (
         table.override_by_name(
-            "kind", [*_as_text({"failed": "red"}), *looks_like(custom_width=220)]
+            "kind",
+            [
+                *_as_text({"! failed": "red", ".*": "orange"}),
+                *looks_like(custom_width=220),
+            ],
         )
         .override_by_name(
             "what", looks_like(custom_cellOptions={"type": "auto", "wrapText": True})
         )
         .override_by_name("times", looks_like(custom_width=70))
-        .height(TALL - 2)
+        .height(TALL - 3)
         .no_value("nothing so far")
     )
 
@@ -226,9 +236,10 @@ def _over_time() -> Iterator[Panel]:
         "Over the last ten seconds, by histogram_quantile; the report has exact"
         " quantiles. There is no line if the quantile falls on failed requests."
     )
-    for name, share in (("median", 0.5), ("p99", 0.99)):
+    for name, rule in (("median", "p50"), ("p99", "p99")):
         title = f"How long does a request take ({name})?"
-        yield arm_lines(title, text, "s", _quantile(share, "request_seconds"))
+        recorded = f"max by (legend) (clientlab:request_seconds:{rule}{{{RUN}}})"
+        yield arm_lines(title, text, "s", recorded)
 
 
 def _servers() -> Iterator[Panel]:
@@ -337,19 +348,24 @@ def _runs() -> tables.Panel:
         "A run's name leads to the time in which it was measured.",
         shown,
         query("clientlab_run_info", ref="A", now=True),
-        query("clientlab_run_created_timestamp_seconds * 1000", ref="B", now=True),
         query(
-            "clientlab_run_ended_timestamp_seconds * 1000 + 15000", ref="C", now=True
+            "round(clientlab_run_created_timestamp_seconds * 1000)", ref="B", now=True
+        ),
+        query(
+            "round(clientlab_run_ended_timestamp_seconds * 1000) + 15000",
+            ref="C",
+            now=True,
         ),
         query('clientlab_run_trials{state="failed"}', ref="D", now=True),
         by="run",
-        hidden=["ended"],
+        descending=True,
     )
     chosen = "var-choice=${__data.fields.run}"
     time = "from=${__data.fields.began.numeric}&to=${__data.fields.ended.numeric}"
     links = [{"title": "Show it", "url": f"/d/clientlab-live?{chosen}&{time}"}]
     return (
-        table.override_by_name("run", looks_like(links=links, custom_width=320))
+        table.override_by_name("ended", _HIDDEN)  # the link needs it
+        .override_by_name("run", looks_like(links=links, custom_width=320))
         .override_by_name("began", looks_like("dateTimeAsIso", custom_width=180))
         .override_by_name("status", _as_text(STATUS))
         .override_by_name(

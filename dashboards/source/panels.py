@@ -30,6 +30,13 @@ WHOLE, HALF, TALL, LOW = 24, 12, 9, 4
 RUN = 'run="$run"'
 COLOURED: dict[str, Any] = {"custom_cellOptions": {"type": "color-text"}}
 """Of a column whose texts have the colours of `coloured`."""
+_COLOURS = [
+    *("#3cb44b", "#4363d8", "#f58231", "#e6194b", "#42d4f4", "#911eb4", "#e8b600"),
+    *("#f032e6", "#9a6324", "#469990", "#808000", "#a9a9a9", "#dc8fb5", "#7a86ff"),
+    *("#ff9f80", "#00c896"),
+]
+"""Of arms: unlike each other, on dark and on light pages."""
+_MOST_COLOURED = 2 * len(_COLOURS)
 _REFRESHES = ["1s", "2s", "5s", "10s", "30s", "1m", "5m"]
 _DASHES = model.DynamicConfigValue(
     id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]}
@@ -121,11 +128,19 @@ def arm_lines(
 ) -> timeseries.Panel:
     """Return a panel with a line for each arm of the run, from an expression by legend.
 
-    Grafana gives colours in the order of the series. So each panel has a series for
-    every arm, if only of NaN, and an arm has one colour on all panels.
+    The number of an arm decides its colour, so that it has one colour on all panels.
     """
-    every = f"max by (legend) (clientlab_run_arm_info{{{RUN}}}) * NaN"
-    return lines(title, description, unit, query(f"({expression}) or {every}"))
+    arms = f"max by (legend, number) (clientlab_run_arm_info{{{RUN}}})"
+    numbered = f"({expression}) * on (legend) group_left (number) {arms}"
+    legend = "{{number}} {{legend}}"
+    panel = lines(
+        title, description, unit, query(f"{numbered} or {arms} * NaN", legend)
+    )
+    for place in range(_MOST_COLOURED):
+        colour = _COLOURS[place % len(_COLOURS)]
+        fixed = looks_like(color={"mode": "fixed", "fixedColor": colour})
+        panel = panel.override_by_regexp(f"/^{place + 1:02} /", fixed)
+    return panel
 
 
 def heat(title: str, description: str, buckets: str) -> heatmap.Panel:
@@ -152,12 +167,11 @@ def grid(
     shown: Sequence[tuple[str, str]],
     *queries: prometheus.Dataquery,
     by: str = "",
-    hidden: Sequence[str] = (),
+    descending: bool = False,
 ) -> table.Panel:
     """Return a table of these columns (field, heading), ordered by the first of them.
 
-    `by`: a field by which several queries become one row. `hidden`: headings of columns
-    that links and the order need.
+    `by`: a field by which several queries become one row.
     """
     panel = styled(table.Panel(), title, description, *queries, span=WHOLE)
     places = {name: place for place, (name, _) in enumerate(shown)}
@@ -165,10 +179,8 @@ def grid(
     steps += [
         _step("filterFieldsByName", include={"names": list(places)}),
         _step("organize", indexByName=places, renameByName=dict(shown)),
-        _step("sortBy", fields={}, sort=[{"field": shown[0][1]}]),
+        _step("sortBy", fields={}, sort=[{"field": shown[0][1], "desc": descending}]),
     ]
-    for heading in hidden:
-        panel = panel.override_by_name(heading, looks_like(custom_hidden=True))
     return _plain(panel).transformations(steps)
 
 

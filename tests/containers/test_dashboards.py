@@ -160,7 +160,7 @@ def test_the_standings_are_those_of_the_report(stack, canned, name):
 @pytest.mark.usefixtures("canned")
 def test_failed_trials_and_bounds_are_shown(stack):
     found = rows(stack, "Is anything wrong?", "kind", "text", run=FAILING)
-    assert ("failed", "pycurl: it broke") in found
+    assert ("! failed", "pycurl: it broke") in found
     assert rows(stack, "Who is ahead?", "p99", "errors", run=FAILING) == {
         ("≥ 300 ms", "3.00 %")
     }

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from dashboards.source.__main__ import make_files
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -19,6 +20,7 @@ from clientlab.workload.workload import Workload
 from clients.documents import a_planned_trial
 from grafana_panels import DASHBOARDS, FOLDER, expressions, panels
 from mockupstream.metrics import Book, UpstreamCollector
+from running import ROOT
 
 LABELS = {*ARM_LABELS, "outcome", "le", "instance", "job", "round", "status"}
 LABELS |= {label for _, labels in FAMILIES.values() for label in labels}
@@ -110,13 +112,15 @@ def exported(tmp_path) -> set[str]:
         metric.name + ("_total" if metric.type == "counter" else "")
         for metric in metrics
     }
-    return names | {f"clientlab_run_{family}" for family in FAMILIES}
+    rules = yaml.safe_load((ROOT / "dashboards/prometheus/rules.yml").read_text())
+    recorded = {rule["record"] for group in rules["groups"] for rule in group["rules"]}
+    return names | recorded | {f"clientlab_run_{family}" for family in FAMILIES}
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_every_metric_and_label_exists(name, exported):
     for expression in expressions(name):
-        ours = set(re.findall(r"\b(?:clientlab|mockupstream)_\w+", expression))
+        ours = set(re.findall(r"\b(?:clientlab|mockupstream)[_:][\w:]+", expression))
         assert {
             re.sub(r"_(bucket|count|sum)$", "", metric) for metric in ours
         } <= exported

@@ -46,9 +46,11 @@ _MOST_BASELINES = 10  # earlier runs that each run is compared with
 
 _ABOUT = ("run", "experiment")
 _STANDING = (
-    *("place", "group", "concurrency", "speed", "ratio"),
+    *("place", "concurrency", "figure", "ratio"),
     *("p50", "p99", "cpu", "errors", "bottleneck"),
 )
+
+_FAILED = "! failed"  # sorted before the titles of cautions
 
 Sample = tuple[str, Sequence[str], float]
 """Name of a family, values of its labels, and its own value."""
@@ -75,7 +77,7 @@ def _families() -> dict[str, tuple[str, tuple[str, ...]]]:
             "A workload of a run, in words.",
             (*_ABOUT, "workload", "workload_id", "text"),
         ),
-        "arm_info": ("An arm of a run.", ARM_LABELS),
+        "arm_info": ("An arm of a run.", (*ARM_LABELS, "number")),
         "standing": (
             "1 over its ratio, and how the report shows the arm.",
             (*ARM_LABELS, *_STANDING),
@@ -261,11 +263,11 @@ def _samples_of_run(run: Run) -> Iterator[Sample]:
     for state, count in {"done": done, "failed": len(failed), "left": left}.items():
         yield "trials", [*about, state], count
     reasons = Counter((one.planned.arm, one.reason or one.status) for one in failed)
-    for (arm, reason), count in reasons.items():
-        yield "problem", [*about, "failed", f"{arm}: {reason}"], count
+    for (name, reason), count in reasons.items():
+        yield "problem", [*about, _FAILED, f"{name}: {reason}"], count
     for title, texts in reasons_for_doubt(run).items():
         for text, advice in texts:
-            yield "problem", [*about, title, f"{text} {advice}"], 1
+            yield "problem", [*about, title, f"{text.rstrip('.')}; {advice}"], 1
     for name, workload in run.experiment.workloads.items():
         text = load_line(run.experiment, workload)
         yield "workload_info", [*about, name, identify(workload), text], 1
@@ -275,12 +277,11 @@ def _samples_of_run(run: Run) -> Iterator[Sample]:
         ratio = units.ratio(claim.ratio, claim.interval)
         yield "claim", [*about, claim.name, sentence, claim.verdict, ratio], value
     labels = {}
-    for one in run.experiment.arms:
-        workload = run.experiment.workloads[one.workload]
-        labels[one.name] = arm_labels(
-            run.run, run.experiment.name, one.name, one, workload
-        )
-        yield "arm_info", labels[one.name], 1
+    for number, arm in enumerate(run.experiment.arms, start=1):
+        workload = run.experiment.workloads[arm.workload]
+        names = run.run, run.experiment.name, arm.name
+        labels[arm.name] = arm_labels(*names, arm, workload)
+        yield "arm_info", [*labels[arm.name], f"{number:02}"], 1
     rows = [(group, row) for group in groups_of(run) for row in group.rows]
     for place, (group, row) in enumerate(rows, start=1):
         for name, more, value in _samples_of_arm(group, row, place):
@@ -309,7 +310,6 @@ def _samples_of_arm(
     speed = 0.0 if row.shortfall else 1 / (row.ratio.value if row.ratio else 1.0)
     texts = [
         f"{place:03}",
-        group.title,
         str(row.planned.concurrency),
         f"{row.text(leading)} {heading}",
         row.ratio_text,

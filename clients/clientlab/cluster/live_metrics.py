@@ -231,7 +231,7 @@ class RunMetrics(Collector):
         }
         running = GaugeMetricFamily(
             "clientlab_trial_running",
-            "1 while the trial is measured.",
+            "1 while the trial is measured, and in the scrape after its end.",
             labels=[*ARM_LABELS, "round"],
         )
         for totals in self._arms.values():
@@ -248,7 +248,7 @@ class RunMetrics(Collector):
             for name in trial.totals.names & trial.gauges.keys():
                 gauges[name].add_metric(trial.totals.labels, trial.gauges[name])
             labels = [*trial.totals.labels, str(trial.planned.round)]
-            running.add_metric(labels, int(trial.is_running))
+            running.add_metric(labels, int(trial.was_running()))
         families = (
             requests,
             *counters.values(),
@@ -311,6 +311,7 @@ class TrialMetrics:
         self._started: float | None = None
         self._ended: float | None = None
         self._left = False
+        self._runs = False  # or it ran since the last scrape
         self._looked = time.monotonic()
 
     @property
@@ -318,9 +319,18 @@ class TrialMetrics:
         """Whether its measured part has begun and not ended."""
         return self._started is not None and self._ended is None
 
+    def was_running(self) -> bool:
+        """Return whether it is running, or was since the last call.
+
+        A trial may be shorter than the time between two scrapes.
+        """
+        was_running, self._runs = self._runs, self.is_running
+        return was_running
+
     def started(self, at: float | None = None) -> None:
         """Start counting: the measured part begins now, or at the Unix time `at`."""
         with self._lock:
+            self._runs = True
             self._cpu_before = self._read_cpu()
             self._connections_before = sum(
                 note.opened for note in process_notes(self._folder)

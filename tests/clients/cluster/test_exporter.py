@@ -73,7 +73,7 @@ def test_an_arm_has_the_figures_that_its_report_shows(store):
     shown = figure_table(group)
     texts = dict(zip(shown.headings, shown.rows[1], strict=True))
     standings = cells(
-        store, "standing", "place", "arm", "speed", "ratio", "p50", "bottleneck"
+        store, "standing", "place", "arm", "figure", "ratio", "p50", "bottleneck"
     )
     assert standings == [
         ("001", "urllib3", "500 req/s", "1", "2.00 ms", "client", 1.0),
@@ -105,7 +105,7 @@ def test_a_lower_bound_has_a_name_of_its_own(store):
 def test_a_run_in_which_everything_fails_says_why(store):
     keep(store, a_run(a_failed_trial("pycurl"), a_failed_trial("pycurl", number=2)))
     [(kind, text, count), *_] = cells(store, "problem", "kind", "text")
-    assert (kind, count) == ("failed", 2)
+    assert (kind, count) == ("! failed", 2)
     assert text.startswith("pycurl: ")
     assert cells(store, "trials", "state") == [("done", 0), ("failed", 2), ("left", 0)]
     assert cells(store, "arm_info", "arm") == [("pycurl", 1)]
