@@ -1,9 +1,8 @@
-"""Quantiles of Student's t and of the studentised range, and the digamma and trigamma
-functions.
+"""Quantiles of Student's t and of the studentised range; digamma and trigamma.
 
-scipy has them, but importing `scipy.stats` takes 2 to 4 s, its wheels need 113 MB, and
-each quantile of its studentised range takes ten times as long as here. The tests check
-these functions against it.
+scipy has these functions, but importing `scipy.stats` takes 2 to 4 s, its wheels need
+113 MB, and each quantile of its studentised range takes ten times as long as here. The
+tests check these functions against it.
 """
 
 from __future__ import annotations
@@ -17,14 +16,15 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-_FARTHEST = 8.0  # standard deviations beyond which no normal value is expected
-# E^-45 = 3e-20: the share of Student's distribution that the quadrature leaves out.
+_FARTHEST = 8.0
+"""Standard deviations beyond which no normal value is expected."""
+
 _NEGLIGIBLE = 45.0
+"""e^-45 = 3e-20: the share of Student's distribution that the quadrature leaves out."""
 
 
 def t_quantile(degrees: float | Floats, probability: float) -> Floats:
-    """Return the value that Student's t with `degrees` of freedom (at least 1) does not
-    exceed with `probability`.
+    """Return the quantile of Student's t with `degrees` of freedom (at least 1).
 
     `probability`: from 0.5 to below 1. The result has the shape of `degrees` and a
     relative error below 1e-10. With t = √f · sinh(u), the density of u is proportional
@@ -35,30 +35,32 @@ def t_quantile(degrees: float | Floats, probability: float) -> Floats:
     length = np.arccosh(np.exp(_NEGLIGIBLE / freedom))
     nodes, weights = _quadrature(0, 1)
 
-    def density(u: Floats, of: Floats) -> Floats:
-        found: Floats = np.exp(-of / 2 * np.log1p(np.sinh(u) ** 2))
-        return found
+    def density(u: Floats, freedom: Floats) -> Floats:
+        log_cosh = np.log1p(np.sinh(u) ** 2)
+        densities: Floats = np.exp(-freedom / 2 * log_cosh)
+        return densities
 
     def area_above(u: Floats) -> Floats:
-        found: Floats = length * (
-            density(u[..., None] + length[..., None] * nodes, freedom[..., None])
-            @ weights
-        )
-        return found
+        points = u[..., None] + length[..., None] * nodes
+        area: Floats = length * (density(points, freedom[..., None]) @ weights)
+        return area
 
     u = np.zeros_like(freedom)
     wanted = 2 * (1 - probability) * area_above(u)
     for _ in range(8):
-        above = area_above(u)
-        u = u + np.log(above / wanted) * above / density(u, freedom)
+        area = area_above(u)
+        u = u + np.log(area / wanted) * area / density(u, freedom)
     quantile: Floats = np.sqrt(freedom) * np.sinh(u)
     return quantile
 
 
 @cache
-def range_quantile(count: int, degrees: float, probability: float) -> float:
-    """Return the value that the studentised range of `count` normal values does not
-    exceed with `probability`.
+def range_quantile(
+    count: int,
+    degrees: float,
+    probability: float,
+) -> float:
+    """Return the quantile of the studentised range of `count` normal values.
 
     The range is divided by an independent estimate of the values' standard deviation
     with `degrees` of freedom, at least 2 (Tukey 1953, The problem of multiple
@@ -66,63 +68,81 @@ def range_quantile(count: int, degrees: float, probability: float) -> float:
     """
     values, weights = _quadrature(-_FARTHEST, _FARTHEST)
     densities = weights * np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
-    # The square of a node is an estimate of the deviation: few degrees of freedom put
-    # the tail of the range near 0.
-    width = 1 / math.sqrt(2 * degrees)
-    roots, weights = _quadrature(
-        math.sqrt(max(0.0, 1 - 8 * width)), math.sqrt(1 + 10 * width)
-    )
-    logs = (degrees - 1) * np.log(roots**2) - degrees * (roots**4 - 1) / 2
-    shares = weights * roots * np.exp(logs - logs.max())
-    shares /= shares.sum()
+    roots, shares = _deviations(degrees)
     normal = _normal_table()
     below = np.interp(values, *normal)
 
     def is_above(studentised: float) -> bool:
         # The density of the largest value, times the probability that all others lie
         # within the range below it.
-        inside = below - np.interp(values - studentised * roots[:, None] ** 2, *normal)
-        return float(shares @ (count * inside ** (count - 1)) @ densities) > probability
+        lowest = values - studentised * roots[:, None] ** 2
+        inside = below - np.interp(lowest, *normal)
+        covered = shares @ (count * inside ** (count - 1)) @ densities
+        return float(covered) > probability
 
-    high = 1.0
+    low, high = 0.0, 1.0
     while not is_above(high):
-        high *= 2
-    return _bisect(is_above, high / 2 if high > 1 else 0.0, high)
+        low, high = high, high * 2
+    return _bisect(is_above, low, high)
+
+
+def _deviations(degrees: float) -> tuple[Floats, Floats]:
+    """Return estimates of a standard deviation of 1, as square roots, and their shares.
+
+    The square of a node is an estimate: few degrees of freedom put the tail of the
+    range near 0.
+    """
+    width = 1 / math.sqrt(2 * degrees)
+    lowest = math.sqrt(max(0.0, 1 - 8 * width))
+    highest = math.sqrt(1 + 10 * width)
+    roots, weights = _quadrature(lowest, highest)
+    logs = (degrees - 1) * np.log(roots**2) - degrees * (roots**4 - 1) / 2
+    shares = weights * roots * np.exp(logs - logs.max())
+    return roots, shares / shares.sum()
 
 
 def digamma(x: Floats) -> Floats:
-    """Return ψ(x) for x > 0: 12 steps of the recurrence, then the series of Abramowitz
-    and Stegun (1964), 6.3.18.
+    """Return ψ(x) for x > 0.
+
+    This is the series of Abramowitz and Stegun (1964), 6.3.18, after 12 steps of the
+    recurrence.
     """
     y = x + 12
-    found: Floats = np.log(y) - 1 / (2 * y) - 1 / (12 * y**2) + 1 / (120 * y**4)
-    return found - sum(1 / (x + step) for step in range(12))
+    series: Floats = np.log(y) - 1 / (2 * y) - 1 / (12 * y**2) + 1 / (120 * y**4)
+    return series - sum(1 / (x + step) for step in range(12))
 
 
 def trigamma(x: Floats) -> Floats:
-    """Return ψ'(x) for x > 0: 12 steps of the recurrence, then the series of Abramowitz
-    and Stegun (1964), 6.4.12.
+    """Return ψ'(x) for x > 0.
+
+    This is the series of Abramowitz and Stegun (1964), 6.4.12, after 12 steps of the
+    recurrence.
     """
     y = x + 12
-    found: Floats = 1 / y + 1 / (2 * y**2) + 1 / (6 * y**3) - 1 / (30 * y**5)
-    return found + sum(1 / (x + step) ** 2 for step in range(12))
+    series: Floats = 1 / y + 1 / (2 * y**2) + 1 / (6 * y**3) - 1 / (30 * y**5)
+    return series + sum(1 / (x + step) ** 2 for step in range(12))
 
 
 def trigamma_inverse(value: float) -> float:
     """Return the x between 1e-4 and 1e4 whose ψ'(x) is `value`. ψ' decreases with x."""
-    return math.exp(
-        _bisect(
-            lambda x: float(trigamma(np.array(math.exp(x)))) < value,
-            math.log(1e-4),
-            math.log(1e4),
-        )
-    )
+
+    def is_above(log: float) -> bool:
+        return float(trigamma(np.array(math.exp(log)))) < value
+
+    return math.exp(_bisect(is_above, math.log(1e-4), math.log(1e4)))
 
 
-def _bisect(is_above: Callable[[float], bool], low: float, high: float) -> float:
+def _bisect(
+    is_above: Callable[[float], bool],
+    low: float,
+    high: float,
+) -> float:
     for _ in range(30):
         middle = (low + high) / 2
-        low, high = (low, middle) if is_above(middle) else (middle, high)
+        if is_above(middle):
+            high = middle
+        else:
+            low = middle
     return (low + high) / 2
 
 
@@ -133,9 +153,8 @@ def _normal_table() -> tuple[Floats, Floats]:
     Interpolation between them errs by less than 1e-7.
     """
     grid = np.linspace(-_FARTHEST, _FARTHEST, 16_001)
-    return grid, np.array(
-        [math.erfc(-value / math.sqrt(2)) / 2 for value in grid.tolist()]
-    )
+    below = [math.erfc(-value / math.sqrt(2)) / 2 for value in grid.tolist()]
+    return grid, np.array(below)
 
 
 _legendre = cache(np.polynomial.legendre.leggauss)
@@ -143,4 +162,5 @@ _legendre = cache(np.polynomial.legendre.leggauss)
 
 def _quadrature(low: float, high: float) -> tuple[Floats, Floats]:
     nodes, weights = _legendre(64)
-    return low + (nodes + 1) / 2 * (high - low), weights * (high - low) / 2
+    length = high - low
+    return low + (nodes + 1) / 2 * length, weights * length / 2

@@ -1,5 +1,4 @@
-"""Typical values of figures over rounds, and their ratios between arms and between
-runs, with confidence intervals.
+"""Typical values of figures over rounds, and ratios between arms and between runs.
 
 The round is the unit of replication: requests of one trial depend on each other, so
 they are never pooled. The arms of a round met the same state of the machine, so their
@@ -19,32 +18,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import NormalDist
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from clientlab.statistics.distributions import Floats, t_quantile
 
 CONFIDENCE = 0.95
-FEWEST_ROUNDS = 3  # with fewer rounds, there is no interval
-FEWEST_ROUNDS_OF_SPREAD = (
-    6  # the same for spreads: one outlying round of five spoils four of ten differences
-)
 
-_TRIMMED = 8  # one value in eight is left out at each end
-# Share of the permitted error for rank intervals; the rest is for outlying rounds in
-# one run.
+FEWEST_ROUNDS = 3
+"""With fewer rounds, there is no interval."""
+
+FEWEST_ROUNDS_OF_SPREAD = 6
+"""The same for spreads: one outlying round of five spoils four of ten differences."""
+
+_TRIMMED = 8
+"""One value in eight is left out at each end."""
+
 _RESERVE = 0.7
-_MOST_EXACT = 2500  # differences; more of them take too long to count
+"""Share of the permitted error for rank intervals.
+
+The rest is for outlying rounds in one run.
+"""
+
+_MOST_EXACT = 2500
+"""Differences; more of them take too long to count."""
+
 _Log = float | Floats
 Series = Mapping[int, float]  # the figure of an arm by round: round → figure
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A ratio or a difference, with its confidence interval if there are
-    enough rounds.
-    """
+    """A ratio or a difference, with its interval if there are enough rounds."""
 
     value: float
     low: float | None
@@ -84,11 +90,27 @@ class Ratio(Estimate):
         *,
         pooled: bool = False,
     ) -> Self:
-        """Return the ratio from its logarithm and, if it has an interval, those of the
-        interval's ends.
+        """Return the ratio from logarithms: its own, and those of its interval's ends.
+
+        `ends`: None without an interval.
         """
         low, high = (None, None) if ends is None else map(exponentiate, ends)
-        return cls(exponentiate(value), low, high, rounds, confidence, pooled)
+        return cls(
+            exponentiate(value),
+            low,
+            high,
+            rounds,
+            confidence,
+            pooled,
+        )
+
+
+def divide_error(confidence: float, count: int) -> float:
+    """Return the confidence of each of `count` intervals that hold together.
+
+    The permitted error is divided among them (Bonferroni).
+    """
+    return 1 - (1 - confidence) / max(1, count)
 
 
 def exponentiate(log: _Log) -> float:
@@ -97,67 +119,70 @@ def exponentiate(log: _Log) -> float:
         return float(np.exp(log))
 
 
-def typical(values: Floats) -> Floats:
-    """Return the typical value over the last axis: the median of fewer than eight
-    values, else the trimmed mean.
-    """
-    n = values.shape[-1]
-    cut = n // _TRIMMED
-    found: Floats = (
-        np.sort(values, axis=-1)[..., cut : n - cut].mean(axis=-1)
-        if cut
-        else np.median(values, axis=-1)
-    )
-    return found
-
-
-def trimmed(values: Floats) -> tuple[Floats, Floats, int]:
-    """Return the trimmed mean over the last axis, its variance per value, and the
-    number of values kept.
+class Trimmed(NamedTuple):
+    """A trimmed mean, its variance per value, and the number of values kept.
 
     The variance divided by that number is the square of the mean's standard error, with
     one degree of freedom less than the number (Tukey and McLaughlin 1963, Less
     vulnerable confidence and significance procedures for location).
     """
+
+    mean: Floats
+    variance: Floats
+    kept: int
+
+
+def trimmed(values: Floats) -> Trimmed:
+    """Return the trimmed mean over the last axis."""
     n = values.shape[-1]
     cut = n // _TRIMMED
-    kept = n - 2 * cut
     if not cut:
-        return values.mean(axis=-1), values.var(axis=-1, ddof=1), n
+        return Trimmed(values.mean(axis=-1), values.var(axis=-1, ddof=1), n)
+    kept = n - 2 * cut
     ordered = np.sort(values, axis=-1)
-    drawn_in = np.clip(values, ordered[..., cut, None], ordered[..., n - cut - 1, None])
-    return (
-        ordered[..., cut : n - cut].mean(axis=-1),
-        drawn_in.var(axis=-1, ddof=1) * (n - 1) / (kept - 1),
-        kept,
-    )
+    lowest, highest = ordered[..., cut, None], ordered[..., n - cut - 1, None]
+    winsorized = np.clip(values, lowest, highest)
+    mean = ordered[..., cut : n - cut].mean(axis=-1)
+    variance = winsorized.var(axis=-1, ddof=1) * (n - 1) / (kept - 1)
+    return Trimmed(mean, variance, kept)
+
+
+def typical(values: Floats) -> Floats:
+    """Return the typical value over the last axis.
+
+    This is the median of fewer than eight values, else the trimmed mean.
+    """
+    if values.shape[-1] >= _TRIMMED:
+        return trimmed(values).mean
+    median: Floats = np.median(values, axis=-1)
+    return median
 
 
 def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Return both ends of the confidence interval of the typical value over the last
-    axis, of at least 2 values.
+    """Return both ends of the interval of the typical value over the last axis.
 
-    This is Student's interval of the trimmed mean.
+    This is Student's interval of the trimmed mean of at least 2 values.
     """
-    middle, variance, kept = trimmed(values)
+    mean, variance, kept = trimmed(values)
     half = student(kept - 1, confidence) * np.sqrt(variance / kept)
-    return middle - half, middle + half
+    return mean - half, mean + half
 
 
 @cache
 def expected_width(n: int, confidence: float) -> float:
-    """Return about half the expected width of the interval of n normal values, in
-    standard deviations.
+    """Return about half the expected width of the interval of n normal values.
+
+    The unit is their standard deviation. The variance is that of winsorized values
+    (Tukey and McLaughlin).
     """
     cut = n // _TRIMMED
-    kept, normal, share = n - 2 * cut, NormalDist(), cut / n
+    kept = n - 2 * cut
+    share = cut / n
+    normal = NormalDist()
     z = normal.inv_cdf(1 - share) if cut else 0.0
-    # The variance of normal values whose outermost share at each end is moved in to z
-    # (Tukey and McLaughlin).
-    drawn_in = 1 - 2 * share - 2 * z * normal.pdf(z) + 2 * share * z * z
-    return student(kept - 1, confidence) * math.sqrt(
-        drawn_in * (n - 1) / (kept * (kept - 1))
-    )
+    winsorized = 1 - 2 * share - 2 * z * normal.pdf(z) + 2 * share * z * z
+    variance = winsorized * (n - 1) / (kept * (kept - 1))
+    return student(kept - 1, confidence) * math.sqrt(variance)
 
 
 @cache
@@ -167,57 +192,44 @@ def student(degrees: int, confidence: float) -> float:
 
 
 def paired_logs(these: Series, those: Series) -> Floats:
-    """Return the logarithms of the ratios of two figures, for rounds where both are
-    above 0.
-    """
-    both = [
-        number
-        for number in sorted(these.keys() & those.keys())
+    """Return the logarithms of the ratios of two figures that are both above 0."""
+    common = sorted(these.keys() & those.keys())
+    logs = [
+        math.log(these[number] / those[number])
+        for number in common
         if these[number] > 0 and those[number] > 0
     ]
-    return np.array(
-        [math.log(these[number] / those[number]) for number in both], np.float64
-    )
+    return np.array(logs, np.float64)
 
 
 def paired_ratio(
-    these: Series, those: Series, confidence: float = CONFIDENCE
+    these: Series,
+    those: Series,
+    confidence: float = CONFIDENCE,
 ) -> Ratio | None:
-    """Return the typical ratio of two figures (see `typical_interval`), or None if they
-    share no round.
-    """
+    """Return the typical ratio of two figures, or None if they share no round."""
     logs = paired_logs(these, those)
     if not len(logs):
         return None
-    ends = typical_interval(logs, confidence) if len(logs) >= FEWEST_ROUNDS else None
+    ends = None
+    if len(logs) >= FEWEST_ROUNDS:
+        ends = typical_interval(logs, confidence)
     return Ratio.from_logs(typical(logs), ends, len(logs), confidence)
 
 
 def paired_difference(
-    these: Series, those: Series, confidence: float, fewest: int = FEWEST_ROUNDS
+    these: Series,
+    those: Series,
+    confidence: float,
+    fewest: int = FEWEST_ROUNDS,
 ) -> Estimate | None:
-    """Return the typical difference of two figures, in their unit, or None if they
-    share no round.
+    """Return the typical difference of two figures, or None if they share no round.
 
     `fewest`: rounds that an interval needs.
     """
-    gaps = np.array(
-        [
-            these[number] - those[number]
-            for number in sorted(these.keys() & those.keys())
-        ],
-        np.float64,
-    )
-    if not len(gaps):
-        return None
-    low, high = (
-        typical_interval(gaps, confidence) if len(gaps) >= fewest else (None, None)
-    )
-    return Estimate(
-        float(typical(gaps)),
-        None if low is None else float(low),
-        None if high is None else float(high),
-    )
+    common = sorted(these.keys() & those.keys())
+    gaps = [these[number] - those[number] for number in common]
+    return _estimate(gaps, confidence, fewest) if gaps else None
 
 
 def typical_figure(figures: Series, confidence: float = CONFIDENCE) -> Ratio | None:
@@ -229,55 +241,78 @@ def typical_estimate(
     values: Sequence[float], confidence: float = CONFIDENCE
 ) -> Estimate:
     """Return the typical value of the figures of one round or more, which may be 0."""
-    if (
-        min(values) > 0
-        and (found := typical_figure(dict(enumerate(values)), confidence)) is not None
-    ):
-        return found
-    numbers = np.asarray(values, np.float64)
-    if len(values) < FEWEST_ROUNDS:
-        return Estimate(float(typical(numbers)), None, None)
+    figure = typical_figure(dict(enumerate(values)), confidence)
+    if figure is not None and min(values) > 0:
+        return figure
+    return _estimate(values, confidence, FEWEST_ROUNDS)
+
+
+def _estimate(
+    values: Sequence[float],
+    confidence: float,
+    fewest: int,
+) -> Estimate:
+    """Return the typical value, with an interval if there are as many rounds."""
+    numbers = np.array(values, np.float64)
+    value = float(typical(numbers))
+    if len(numbers) < fewest:
+        return Estimate(value, None, None)
     low, high = typical_interval(numbers, confidence)
-    return Estimate(float(typical(numbers)), float(low), float(high))
+    return Estimate(value, float(low), float(high))
+
+
+def spread(logs: Floats) -> Floats:
+    """Return the median difference between two values (Shamos 1976)."""
+    first, second = np.triu_indices(logs.shape[-1], 1)
+    differences = np.abs(logs[..., first] - logs[..., second])
+    median: Floats = np.median(differences, axis=-1)
+    return median
 
 
 def spread_ratio(
-    these: Series, those: Series, confidence: float = CONFIDENCE
+    these: Series,
+    those: Series,
+    confidence: float = CONFIDENCE,
 ) -> Ratio | None:
-    """Return the ratio of the spreads of two positive figures over their common rounds.
+    """Return the ratio of the spreads of two positive figures over common rounds.
 
-    The spread is the median difference between two rounds (Shamos 1976). The standard
-    error of the ratio's logarithm is the jackknife's (Tukey 1958). Return None with
-    fewer than two rounds, or if a figure does not vary. There is no interval if half of
-    a figure's differences are 0.
+    Return None with fewer than two rounds, or if a figure does not vary. There is no
+    interval if half of a figure's differences are 0.
     """
-    both = sorted(these.keys() & those.keys())
-    logs = np.log(
-        [[figures[number] for number in both] for figures in (these, those)],
-        dtype=np.float64,
-    )
-    if len(both) < 2 or not _spreads(logs).all():
+    common = sorted(these.keys() & those.keys())
+    count = len(common)
+    if count < 2:
         return None
-    value = float(np.log(_spreads(logs)) @ [1, -1])
-    if len(both) >= FEWEST_ROUNDS_OF_SPREAD:
-        without = np.array(
-            [_spreads(np.delete(logs, place, axis=1)) for place in range(len(both))]
-        )
-        if without.all():
-            error = math.sqrt(
-                (len(both) - 1) * np.log(without[:, 0] / without[:, 1]).var()
-            )
-            reach = student(len(both) - 1, confidence) * error
-            return Ratio.from_logs(
-                value, (value - reach, value + reach), len(both), confidence
-            )
-    return Ratio.from_logs(value, None, len(both), confidence)
+    these_values = [these[number] for number in common]
+    those_values = [those[number] for number in common]
+    logs = np.log([these_values, those_values], dtype=np.float64)
+    spreads = spread(logs)
+    if not spreads.all():
+        return None
+    numerator, denominator = np.log(spreads)
+    value = float(numerator - denominator)
+    ends = None
+    error = _spread_error(logs)
+    if error is not None:
+        reach = student(count - 1, confidence) * error
+        ends = value - reach, value + reach
+    return Ratio.from_logs(value, ends, count, confidence)
 
 
-def _spreads(logs: Floats) -> Floats:
-    one, other = np.triu_indices(logs.shape[-1], 1)
-    found: Floats = np.median(np.abs(logs[:, one] - logs[:, other]), axis=-1)
-    return found
+def _spread_error(logs: Floats) -> float | None:
+    """Return the standard error of the logarithm of the ratio of two spreads.
+
+    It is the jackknife's (Tukey 1958). Return None with too few rounds, or if a spread
+    without one of them is 0.
+    """
+    count = logs.shape[1]
+    if count < FEWEST_ROUNDS_OF_SPREAD:
+        return None
+    without = [spread(np.delete(logs, place, axis=1)) for place in range(count)]
+    these, those = np.transpose(without)
+    if not (these.all() and those.all()):
+        return None
+    return math.sqrt((count - 1) * np.log(these / those).var())
 
 
 def unpaired_ratio(
@@ -285,7 +320,7 @@ def unpaired_ratio(
     those: Sequence[float],
     step: float = 0.0,
     confidence: float = CONFIDENCE,
-) -> Estimate | None:
+) -> Ratio | None:
     """Return the typical ratio of the rounds of two runs.
 
     It is the median of all ratios of a figure of `these` to one of `those` (Hodges and
@@ -295,115 +330,130 @@ def unpaired_ratio(
     """
     if not these or not those or min(*these, *those) <= 0:
         return None
-    one, other = np.log(these), np.log(those)
-    value = exponentiate(np.median(one[:, None] - other))
-    if min(len(these), len(those)) < FEWEST_ROUNDS:
-        return Estimate(value, None, None)
-    low, high = shift_interval(one, other, step, confidence)
-    return Estimate(value, exponentiate(low), exponentiate(high))
+    these_logs, those_logs = np.log(these), np.log(those)
+    median = np.median(these_logs[:, None] - those_logs)
+    rounds = min(len(these), len(those))
+    ends = None
+    if rounds >= FEWEST_ROUNDS:
+        ends = shift_interval(these_logs, those_logs, step, confidence)
+    return Ratio.from_logs(
+        median,
+        ends,
+        rounds,
+        confidence,
+        pooled=True,
+    )
 
 
 def predicted_ratio(
-    figure: float, earlier: Sequence[float], confidence: float = CONFIDENCE
+    figure: float,
+    earlier: Sequence[float],
+    confidence: float = CONFIDENCE,
 ) -> Estimate:
     """Return the ratio of a run's figure to the mean of earlier runs. All are above 0.
 
     Its interval excludes 1 if the figure is outside of what the earlier runs predict
     for one more run (Student's prediction interval of the logarithms).
     """
-    logs, count = np.log(earlier), len(earlier)
+    logs = np.log(earlier)
+    count = len(earlier)
     value = math.log(figure) - float(logs.mean())
-    reach = (
-        student(count - 1, confidence)
-        * float(logs.std(ddof=1))
-        * math.sqrt(1 + 1 / count)
-    )
-    return Estimate(
-        exponentiate(value), exponentiate(value - reach), exponentiate(value + reach)
-    )
+    deviation = float(logs.std(ddof=1))
+    reach = student(count - 1, confidence) * deviation * math.sqrt(1 + 1 / count)
+    return Estimate(*map(exponentiate, (value, value - reach, value + reach)))
 
 
 def unpaired_difference(
-    these: Sequence[float], those: Sequence[float], confidence: float = CONFIDENCE
+    these: Sequence[float],
+    those: Sequence[float],
+    confidence: float = CONFIDENCE,
 ) -> Estimate | None:
-    """Return the difference of the means of two runs' rounds with Welch's interval, or
-    None if a side is empty.
+    """Return the difference of the means of two runs' rounds with Welch's interval.
+
+    Return None if a side is empty.
     """
     if not these or not those:
         return None
     value = float(np.mean(these) - np.mean(those))
     if min(len(these), len(those)) < FEWEST_ROUNDS:
         return Estimate(value, None, None)
-    error, freedom = welch_error(
-        np.array(these, np.float64), np.array(those, np.float64)
-    )
-    reach = float(t_quantile(freedom, (1 + confidence) / 2) * error)
+    reach = float(_welch_reach(np.array(these), np.array(those), 0.0, confidence))
     return Estimate(value, value - reach, value + reach)
 
 
 def shift_interval(
-    these: Floats, those: Floats, step: float = 0.0, confidence: float = CONFIDENCE
+    these: Floats,
+    those: Floats,
+    step: float = 0.0,
+    confidence: float = CONFIDENCE,
 ) -> tuple[Floats, Floats]:
-    """Return both ends of the interval of the median difference, over the last axes, of
-    at least 2 values each.
+    """Return both ends of the interval of the median difference over the last axes.
 
-    With enough values, it is the interval of the rank sum test (Mann and Whitney 1947),
-    widened by the resolution. With fewer, it has the width of Welch's interval.
+    Each has at least 2 values. With enough values, it is the interval of the rank sum
+    test (Mann and Whitney 1947), widened by the resolution. With fewer, it has the
+    width of Welch's interval.
     """
     gaps = these[..., :, None] - those[..., None, :]
     differences = np.sort(gaps.reshape(*gaps.shape[:-2], -1), axis=-1)
-    if rank := _rank(*sorted((these.shape[-1], those.shape[-1])), confidence):
+    fewer, more = sorted((these.shape[-1], those.shape[-1]))
+    rank = _rank(fewer, more, confidence)
+    if rank:
         return differences[..., rank - 1] - step, differences[..., -rank] + step
-    error, freedom = welch_error(these, those, step)
-    middle, reach = (
-        np.median(differences, axis=-1),
-        t_quantile(freedom, (1 + confidence) / 2) * error,
-    )
+    middle = np.median(differences, axis=-1)
+    reach = _welch_reach(these, those, step, confidence)
     return middle - reach, middle + reach
 
 
-def welch_error(
-    these: Floats, those: Floats, step: float = 0.0
-) -> tuple[Floats, Floats]:
-    """Return the standard error of the difference of the means over the last axes, and
-    its degrees of freedom.
+def _welch_reach(
+    these: Floats,
+    those: Floats,
+    step: float,
+    confidence: float,
+) -> Floats:
+    """Return half the width of the interval of the difference of the means.
 
     Variances may differ (Welch 1947; degrees of freedom by Satterthwaite 1946). Each is
     at least that of rounding to `step` (Sheppard 1898).
     """
     n, m = these.shape[-1], those.shape[-1]
-    one, other = (
-        np.maximum(side.var(axis=-1, ddof=1), step**2 / 12) / side.shape[-1]
-        for side in (these, those)
-    )
-    total, shares = one + other, one**2 / (n - 1) + other**2 / (m - 1)
-    freedom = np.divide(total**2, shares, out=np.ones_like(total), where=shares > 0)
-    if min(n, m) < 6 and max(n, m) > 2 * min(n, m):
+    of_rounding = step**2 / 12
+    these_squared = np.maximum(these.var(axis=-1, ddof=1), of_rounding) / n
+    those_squared = np.maximum(those.var(axis=-1, ddof=1), of_rounding) / m
+    squared = these_squared + those_squared
+    shares = these_squared**2 / (n - 1) + those_squared**2 / (m - 1)
+    known = shares > 0
+    freedom = np.divide(squared**2, shares, out=np.ones_like(squared), where=known)
+    fewer, more = sorted((n, m))
+    if fewer < 6 and more > 2 * fewer:
         # Welch's degrees of freedom are too high here: 3 and 20 equal rounds would
         # differ in 7.5 % of simulations. Those of the smaller side alone are never too
         # high (Mickey and Brown 1966).
-        freedom = np.full_like(total, min(n, m) - 1)
-    return np.sqrt(total), freedom
+        freedom = np.full_like(squared, fewer - 1)
+    reach: Floats = t_quantile(freedom, (1 + confidence) / 2) * np.sqrt(squared)
+    return reach
 
 
 @cache
-def _rank(n: int, m: int, confidence: float) -> int:
-    """Return the rank of the interval's ends among the n · m ordered differences, or 0
-    with too few values.
+def _rank(
+    n: int,
+    m: int,
+    confidence: float,
+) -> int:
+    """Return the rank of the interval's ends among the n · m ordered differences.
 
     The rank sum test rejects with P(U < rank) on each side, which is close to normal
-    with many values.
+    with many values. Return 0 with too few values.
     """
     tail = _RESERVE * (1 - confidence) / 2
-    if n * m > _MOST_EXACT:
-        deviation = math.sqrt(n * m * (n + m + 1) / 12)
-        return max(0, int(n * m / 2 + NormalDist().inv_cdf(tail) * deviation))
+    count = n * m
+    if count > _MOST_EXACT:
+        deviation = math.sqrt(count * (n + m + 1) / 12)
+        return max(0, int(count / 2 + NormalDist().inv_cdf(tail) * deviation))
     # The ways to reach a sum u with i and j values: the largest is one of the i, and
     # exceeds all j, or one of the j.
-    column = [np.eye(1, n * m + 1)[0] for _ in range(n + 1)]
+    ways = [np.eye(1, count + 1)[0] for _ in range(n + 1)]
     for j in range(1, m + 1):
         for i in range(1, n + 1):
-            column[i][j:] += column[i - 1][: n * m + 1 - j]
-    return int(
-        np.searchsorted(np.cumsum(column[n] / column[n].sum()), tail, side="right")
-    )
+            ways[i][j:] += ways[i - 1][: count + 1 - j]
+    cumulative = np.cumsum(ways[n] / ways[n].sum())
+    return int(np.searchsorted(cumulative, tail, side="right"))
