@@ -1,5 +1,4 @@
-"""Decisions from intervals: slower or equal, the verdicts on claims, and whether a run
-needs more rounds.
+"""Decisions from intervals: slower or equal, verdicts on claims, more rounds.
 
 A sequential run (`--until-precision`) stops when its intervals are narrow, never when a
 difference becomes significant: sooner or later, an interval of equal arms excludes 1.
@@ -24,131 +23,102 @@ from clientlab.statistics.ratios import (
     FEWEST_ROUNDS,
     Ratio,
     Series,
+    divide_error,
     expected_width,
     paired_ratio,
     student,
 )
 from clientlab.statistics.simultaneous import TurningPoint, find_turning_point
 
-# Two arms are called equal if the whole interval of their ratio lies between 1/1.05 and
-# 1.05.
 EQUAL = 1.05
+"""Two arms are equal if the interval of their ratio lies between 1/1.05 and 1.05."""
+
 EQUAL_SHARE = "5 %"  # the same in a sentence
 
-# If showing a difference takes more rounds than this, it is too small to be worth them.
 MOST_ROUNDS_WORTH = 100
+"""A difference that takes more rounds to show is too small to be worth them."""
+
 NOT_WORTH = f"more than {MOST_ROUNDS_WORTH} rounds at this spread: not worth it"
 
-MATERIAL, MATERIAL_SPREAD = 1.03, 2.0
-"""The least differences of figures and of their spreads that matter.
+MATERIAL = 1.03
+"""The least difference of figures that matters.
 
-A claim whose interval includes 1 and excludes them is settled. To know spreads to 3 %
-would take thousands of rounds.
+A claim whose interval includes 1 and excludes this difference is settled.
 """
 
+MATERIAL_SPREAD = 2.0
+"""The same for spreads: to know these to 3 % would take thousands of rounds."""
+
 FEWEST_SEQUENTIAL_ROUNDS = 5
+
 SEQUENTIAL_CONFIDENCE = 0.97
 """Level of the intervals of a sequential run.
 
 They contain the truth as often as the 95 % intervals of other runs.
 """
+
 DECIDED_CONFIDENCE = 0.999
 """An interval of this level that decides a claim ends its rounds, however wide.
 
 Such an interim look hardly changes the level of the last one (Haybittle 1971, Peto et
 al. 1976).
 """
+
 _ROUNDING = 1e-12
 _POWER_QUANTILE = 0.84
 """The normal quantile of 80 %."""
 
-_POOLED_QUANTILE, _MOST_QUANTILE = 2.2, 2.5
-"""Student's quantiles for intervals with many degrees of freedom, and with few."""
+_POOLED_QUANTILE = 2.2
+"""Student's quantile for intervals with many degrees of freedom."""
 
-
-def decide(ratio: Ratio | None) -> Finding:
-    """Decide about a ratio of times: slower or faster if its interval excludes 1, equal
-    if it is narrow enough.
-    """
-    return judge_direction(ratio, EQUAL)
-
-
-def rounds_for_edge(ratio: Ratio, edge: float) -> int | None:
-    """Return about how many rounds show on which side of an edge the ratio is, or None
-    if that is not worth it.
-    """
-    distance = abs(math.log(ratio.value / edge))
-    return (
-        _rounds_for_width(ratio, distance)
-        if distance and ratio.interval is not None
-        else None
-    )
-
-
-def _rounds_for_width(ratio: Ratio, distance: float) -> int | None:
-    """Return how many rounds in total decide in most runs; without outliers, twice as
-    many nearly always do.
-
-    `distance`: of the ratio from the edge, in logarithms. An interval whose half is as
-    wide decides in half of all runs, so it has to be narrower, by what its middle
-    varies. Return None if that takes more than `MOST_ROUNDS_WORTH`.
-    """
-    if ratio.interval is None:
-        return FEWEST_ROUNDS
-    low, high = ratio.interval
-    if not low or math.isinf(high):
-        return None
-    half = math.log(high / low) / 2
-    quantile = (
-        _POOLED_QUANTILE
-        if ratio.pooled
-        else min(_MOST_QUANTILE, student(ratio.rounds - 1, ratio.confidence))
-    )
-    distance *= quantile / (quantile + _POWER_QUANTILE)
-
-    def relative_width(rounds: int) -> float:
-        return (
-            1 / math.sqrt(rounds)
-            if ratio.pooled
-            else expected_width(rounds, ratio.confidence)
-        )
-
-    wanted = (
-        relative_width(ratio.rounds) * min(distance / half, 1.0) if half else math.inf
-    )
-    more = range(ratio.rounds + 1, MOST_ROUNDS_WORTH + 1)
-    return next((rounds for rounds in more if relative_width(rounds) <= wanted), None)
+_MOST_QUANTILE = 2.5
+"""The same with few degrees."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on a claim, from the `ratio` of b's figure to a's.
-
-    `more_rounds`: how many rounds in total would settle it. `turning`: for a sweep.
-    `material`: the least difference that matters, for a claim that one arm has less
-    than another. `negligible`: the difference of an inconclusive claim is surely less
-    than this, so it needs no more rounds. `open`: the ratios whose intervals leave a
-    sweep inconclusive.
-    """
+    """The verdict on a claim, from the `ratio` of b's figure to a's."""
 
     verdict: Literal["supported", "contradicted", "inconclusive"]
     ratio: Ratio | None
+
     more_rounds: int | None = None
+    """How many rounds in total would settle it."""
+
     turning: TurningPoint | None = None
+    """That of a sweep."""
+
     material: float | None = None
+    """The least difference that matters, if one arm should have less than another."""
+
     negligible: float | None = None
+    """The difference of an inconclusive claim is surely less than this.
+
+    So it needs no more rounds.
+    """
+
     open: tuple[Ratio, ...] = ()
+    """The ratios whose intervals leave a sweep inconclusive."""
 
     @property
     def word(self) -> Literal["slower", "faster", "equal", "undecided"]:
         """The verdict on a ratio of times (see `decide`)."""
-        if self.verdict == "inconclusive":
-            return "equal" if self.negligible else "undecided"
-        return "slower" if self.verdict == "supported" else "faster"
+        if self.verdict == "supported":
+            return "slower"
+        if self.verdict == "contradicted":
+            return "faster"
+        return "equal" if self.negligible else "undecided"
+
+
+def decide(ratio: Ratio | None) -> Finding:
+    """Decide about a ratio of times: slower, faster, equal or undecided."""
+    return judge_direction(ratio, EQUAL)
 
 
 def judge_direction(
-    ratio: Ratio | None, material: float = MATERIAL, fewest: int = FEWEST_ROUNDS
+    ratio: Ratio | None,
+    material: float = MATERIAL,
+    fewest: int = FEWEST_ROUNDS,
 ) -> Finding:
     """Judge whether a has less than b: the ratio of b to a is above 1.
 
@@ -157,16 +127,17 @@ def judge_direction(
     if ratio is None or ratio.interval is None:
         return Finding("inconclusive", ratio, fewest, material=material)
     low, high = ratio.interval
-    if low > 1 or high < 1:
-        return Finding(
-            "supported" if low > 1 else "contradicted", ratio, material=material
-        )
+    if low > 1:
+        return Finding("supported", ratio, material=material)
+    if high < 1:
+        return Finding("contradicted", ratio, material=material)
     if 1 / material < low and high < material:
         return Finding("inconclusive", ratio, material=material, negligible=material)
     # More rounds show on which side of 1 the ratio is, or that it differs by less than
     # `material`.
-    away = abs(math.log(ratio.value))
-    more_rounds = _rounds_for_width(ratio, max(away, math.log(material) - away))
+    distance = abs(math.log(ratio.value))
+    distance = max(distance, math.log(material) - distance)
+    more_rounds = _rounds_for_distance(ratio, distance)
     return Finding("inconclusive", ratio, more_rounds, material=material)
 
 
@@ -178,66 +149,126 @@ def judge_band(ratio: Ratio | None, band: tuple[float, float]) -> Finding:
     if ratio is None or ratio.interval is None:
         return Finding("inconclusive", ratio, FEWEST_ROUNDS)
     low, high = ratio.interval
-    if band[0] <= low and high <= band[1]:
+    lowest, highest = band
+    if lowest <= low and high <= highest:
         return Finding("supported", ratio)
-    if high < band[0] or low > band[1]:
+    if high < lowest or low > highest:
         return Finding("contradicted", ratio)
     distance = min(abs(math.log(ratio.value / end)) for end in band)
-    return Finding("inconclusive", ratio, _rounds_for_width(ratio, distance))
+    return Finding("inconclusive", ratio, _rounds_for_distance(ratio, distance))
 
 
 def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> Finding:
-    """Judge whether the least figure of a sweep of three or more points is at neither
-    end.
+    """Judge whether the least figure of a sweep is at neither end.
 
-    The ratio is that of the better end to the least point between the ends.
+    The sweep has three or more points. The ratio is that of the better end to the least
+    point between the ends.
     """
     if not all(series):
         return Finding("inconclusive", None)
     turning = find_turning_point(series, confidence)
-    inner, last = range(1, len(series) - 1), len(series) - 1
-    least = min(inner, key=turning.typical.__getitem__)
-    better = 0 if turning.typical[0] <= turning.typical[last] else last
+    figures = turning.typical
+    inner = range(1, len(series) - 1)
+    least = min(inner, key=figures.__getitem__)
+    better = 0 if figures[0] <= figures[-1] else -1
     # The data choose which inner point and which end are tested, so the error is
-    # divided among the candidates (Bonferroni: level 1 - α/m for the best of m). "Less
-    # than both ends" needs no further division: both must hold.
-    level = 1 - (1 - confidence) / len(inner)
-    over_least = {
-        end: paired_ratio(series[end], series[least], level) for end in (0, last)
-    }
-    at_ends = 1 - (1 - confidence) / 2
-    over_end = [paired_ratio(series[place], series[better], at_ends) for place in inner]
+    # divided among the candidates. "Less than both ends" needs no further division:
+    # both must hold.
+    level = divide_error(confidence, len(inner))
+    over_least = [paired_ratio(series[end], series[least], level) for end in (0, -1)]
+    level = divide_error(confidence, 2)
+    over_end = [paired_ratio(series[place], series[better], level) for place in inner]
     ratio = over_least[better]
-    if all(map(_is_above_1, over_least.values())):
+    if all(map(_is_above_1, over_least)):
         return Finding("supported", ratio, turning=turning)
     if all(map(_is_above_1, over_end)):
         return Finding("contradicted", ratio, turning=turning)
-    tested = over_least.values() if turning.best in inner else over_end
-    unsure = tuple(one for one in tested if one and not _is_above_1(one))
-    if ratio and ratio.high is not None and ratio.high < MATERIAL:
-        return Finding(
-            "inconclusive", ratio, turning=turning, negligible=MATERIAL, open=unsure
-        )
+    tested = over_least if turning.best in inner else over_end
+    unsure = tuple(each for each in tested if each and not _is_above_1(each))
     if ratio is None:
-        return Finding("inconclusive", ratio, FEWEST_ROUNDS, turning, open=unsure)
-    # More rounds can decide all unsure ratios, or show that no point between the ends
-    # matters.
-    deciding = [_rounds_for_width(one, abs(math.log(one.value))) for one in unsure]
-    rounds = [_rounds_for_width(ratio, math.log(MATERIAL / ratio.value))]
-    rounds += (
-        [] if None in deciding else [max(filter(None, deciding), default=FEWEST_ROUNDS)]
-    )
+        return Finding(
+            "inconclusive",
+            None,
+            FEWEST_ROUNDS,
+            turning,
+            open=unsure,
+        )
+    negligible = more_rounds = None
+    if ratio.high is not None and ratio.high < MATERIAL:
+        negligible = MATERIAL
+    else:
+        more_rounds = _rounds_for_optimum(ratio, unsure)
     return Finding(
         "inconclusive",
         ratio,
-        min(filter(None, rounds), default=None),
+        more_rounds,
         turning,
+        negligible=negligible,
         open=unsure,
     )
 
 
+def _rounds_for_optimum(ratio: Ratio, unsure: Sequence[Ratio]) -> int | None:
+    """Return how many rounds decide all unsure ratios of a sweep.
+
+    Or how many show that no point between the ends matters, if these are fewer.
+    """
+    settling = [_rounds_for_distance(ratio, math.log(MATERIAL / ratio.value))]
+    deciding = [
+        _rounds_for_distance(each, abs(math.log(each.value))) for each in unsure
+    ]
+    if None not in deciding:
+        settling.append(max(filter(None, deciding), default=FEWEST_ROUNDS))
+    return min(filter(None, settling), default=None)
+
+
 def _is_above_1(ratio: Ratio | None) -> bool:
     return ratio is not None and ratio.low is not None and ratio.low > 1
+
+
+def rounds_for_edge(ratio: Ratio, edge: float) -> int | None:
+    """Return about how many rounds show on which side of an edge the ratio is.
+
+    Return None if that is not worth it.
+    """
+    distance = abs(math.log(ratio.value / edge))
+    if not distance or ratio.interval is None:
+        return None
+    return _rounds_for_distance(ratio, distance)
+
+
+def _rounds_for_distance(ratio: Ratio, distance: float) -> int | None:
+    """Return how many rounds in total decide in most runs.
+
+    Without outliers, twice as many nearly always do. `distance`: of the ratio from the
+    edge, in logarithms. An interval whose half is as wide decides in half of all runs,
+    so it has to be narrower, by what its middle varies. Return None if that takes more
+    than `MOST_ROUNDS_WORTH`.
+    """
+    if ratio.interval is None:
+        return FEWEST_ROUNDS
+    low, high = ratio.interval
+    if not low or math.isinf(high):
+        return None
+    quantile = _POOLED_QUANTILE
+    if not ratio.pooled:
+        quantile = min(_MOST_QUANTILE, student(ratio.rounds - 1, ratio.confidence))
+    distance *= quantile / (quantile + _POWER_QUANTILE)
+    half = math.log(high / low) / 2
+    wanted = math.inf
+    if half:
+        wanted = _expected_width(ratio, ratio.rounds) * min(distance / half, 1.0)
+    for rounds in range(ratio.rounds + 1, MOST_ROUNDS_WORTH + 1):
+        if _expected_width(ratio, rounds) <= wanted:
+            return rounds
+    return None
+
+
+def _expected_width(ratio: Ratio, rounds: int) -> float:
+    """Return about how wide the interval of the ratio is after so many rounds."""
+    if ratio.pooled:
+        return 1 / math.sqrt(rounds)
+    return expected_width(rounds, ratio.confidence)
 
 
 def confidence_of(precision: float | None) -> float:
@@ -256,17 +287,25 @@ def is_narrow(ratio: Ratio, precision: float) -> bool:
     return bool(are_narrow(value, low, high, precision))
 
 
-def are_narrow(value: Any, low: Any, high: Any, precision: float) -> Any:
+def are_narrow(
+    value: Any,
+    low: Any,
+    high: Any,
+    precision: float,
+) -> Any:
     """Return the same for logarithms, which may be arrays."""
     return np.maximum(high - value, value - low) <= math.log1p(precision) + _ROUNDING
 
 
-def is_settled(finding: Finding, surely: Finding, precision: float) -> bool:
+def is_settled(
+    finding: Finding,
+    surely: Finding,
+    precision: float,
+) -> bool:
     """Return whether a claim needs no more rounds.
 
-    `surely`: the finding at `DECIDED_CONFIDENCE`.
-
-    More rounds do not help a claim without a ratio, because one of its arms fails.
+    `surely`: the finding at `DECIDED_CONFIDENCE`. More rounds do not help a claim
+    without a ratio, because one of its arms fails.
     """
     if finding.ratio is None or surely.verdict != "inconclusive" or surely.negligible:
         return True
@@ -278,7 +317,6 @@ def is_settled(finding: Finding, surely: Finding, precision: float) -> bool:
 
 def is_precise(finding: Finding, precision: float) -> bool:
     """Return whether all intervals that the verdict rests on are narrow."""
-    return all(
-        ratio is not None and is_narrow(ratio, precision)
-        for ratio in finding.open or (finding.ratio,)
-    )
+    if finding.open:
+        return all(is_narrow(ratio, precision) for ratio in finding.open)
+    return finding.ratio is not None and is_narrow(finding.ratio, precision)
