@@ -1,3 +1,1 @@
-"""Judging a run: claims, cautions, verdicts, ranking, comparison with other runs,
-thresholds.
-"""
+"""Judging a run: ranking, cautions, claims, thresholds, and comparison of runs."""
