@@ -1,5 +1,4 @@
-"""Comparison of runs with a baseline: what changed in each arm, and how their
-surroundings differ.
+"""Comparison of runs with a baseline: what changed in each arm, and around it.
 
 Runs can be compared if their arms, workloads and concurrency are equal. Surroundings
 may differ, because they may be what the comparison is about; reports list all
@@ -11,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 from clientlab.errors import FieldError, LabError
 from clientlab.judging.ranking import shortfall
@@ -23,6 +22,8 @@ from clientlab.statistics.ratios import (
     CONFIDENCE,
     FEWEST_ROUNDS,
     Estimate,
+    Ratio,
+    divide_error,
     predicted_ratio,
     unpaired_difference,
     unpaired_ratio,
@@ -37,72 +38,82 @@ FLOOR = 0.10
 FEWEST_EARLIER = 5
 """Earlier runs of the same plan on the same machine that show how much runs differ."""
 
-_MATERIAL = 1.01  # a change that is surely smaller is none, however well it is known
+_MATERIAL = 1.01
+"""A change that is surely smaller is none, however well it is known."""
+
+_EQUAL_SHARE = 0.01
+"""The same for shares: one percentage point."""
 
 ChangeVerdict = Literal["better", "worse", "equal", "undecided", "small"]
-"""``small``: the interval excludes 1, but the change is less than runs may
-differ by.
-"""
+"""``small``: the interval excludes 1, but runs may differ by more."""
 
 Trials = tuple[Sequence[Trial], Sequence[Trial]]
-"""The trials of one arm that count for one figure, in the baseline and in the other
-run.
-"""
+"""The trials of an arm that count for a figure, in the baseline and in another run."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One figure of one arm in two runs.
-
-    `before`, `after`: the figure over the rounds; None if no trial has it. `values`:
-    the figures of all trials in both runs. `ratio`: the typical ratio of after to
-    before; None if a value is 0. With a ratio, `before` is the median of the rounds,
-    and `after` follows from both. `difference`: after minus before, from means, if the
-    figure is a share. `verdict`: judged by the interval of either, which has this
-    `confidence`. `bounds`: whether `before` and `after` are only lower bounds, because
-    requests failed. `bounded`: a round of a run has a lower bound, so there is no
-    ratio. `floor`: a change has to be larger than this share. `earlier`: how many runs
-    decide instead, in which case `before` is their mean, and the ratio is that of
-    `after` to it.
-    """
+    """One figure of one arm in two runs."""
 
     figure: Figure
+
     before: float | None
+    """The figure over the rounds of the baseline; None if no trial has it.
+
+    With a ratio, this is the median of the rounds, and `after` follows from both.
+    """
+
     after: float | None
+    """The same in the other run."""
+
     values: tuple[list[float], list[float]]
+    """The figures of all trials in both runs."""
+
     ratio: Estimate | None
+    """The typical ratio of after to before; None if a value is 0."""
+
     difference: Estimate | None
+    """After minus before, from means, if the figure is a share."""
+
     verdict: ChangeVerdict
-    bounds: tuple[bool, bool] = (False, False)
-    bounded: bool = False
-    confidence: float = CONFIDENCE
-    floor: float = 0.0
-    earlier: int = 0
+    """Judged by the interval of the ratio or the difference."""
+
+    bounds: tuple[bool, bool]
+    """Whether `before` and `after` are only lower bounds, because requests failed."""
+
+    bounded: bool
+    """A round of a run has a lower bound, so there is no ratio."""
+
+    confidence: float
+    """That of the interval."""
+
+    floor: float
+    """A change has to be larger than this share."""
+
+    earlier: int
+    """How many runs decide instead.
+
+    Then `before` is their mean, and the ratio is that of `after` to it.
+    """
 
     @property
     def rounds(self) -> tuple[int, int]:
         """The number of rounds in both runs that have the figure."""
-        return len(self.values[0]), len(self.values[1])
+        before, after = self.values
+        return len(before), len(after)
 
     @property
     def word(self) -> str:
-        """The verdict in the figure's own words: faster, slower, less, more, fewer,
-        equal, undecided.
+        """The verdict in the figure's own words.
+
+        These are faster, slower, less, more, fewer, equal, undecided.
         """
-        direction = self.figure.direction
         words = {
-            "better": direction.better,
-            "worse": direction.worse,
+            "better": self.figure.direction.better,
+            "worse": self.figure.direction.worse,
             "small": "less than runs may",
         }
         return words.get(self.verdict, self.verdict)
-
-
-def simultaneous(count: int) -> float:
-    """Return the confidence that each of `count` intervals needs so that all hold in 95
-    of 100 cases (Bonferroni).
-    """
-    return 1 - (1 - CONFIDENCE) / max(1, count)
 
 
 def has_interval(figure: Figure, trials: Trials) -> bool:
@@ -117,47 +128,41 @@ def change_of(
     floor: float = 0.0,
     earlier: Sequence[float] = (),
 ) -> Change:
-    """Return the change of a figure between two runs, with an interval of that
-    confidence.
+    """Return the change of a figure between two runs.
 
-    `earlier`: the figure in each run before, if these are enough to tell how much runs
-    differ.
+    `confidence`: of its interval. `earlier`: the figure in each run before, if these
+    are enough to tell how much runs differ.
     """
-    before, after = figure.values(trials[0]), figure.values(trials[1])
-    shown_before, shown_after = (figure.over_rounds(of_run) for of_run in trials)
-    ratio = difference = None
+    before, after = map(figure.values, trials)
+    shown_before, shown_after = map(figure.over_rounds, trials)
+    ratio: Estimate | None = None
+    difference = None
     if figure.unit == "share":
-        difference, floor, earlier = (
-            unpaired_difference(after, before, confidence),
-            0.0,
-            (),
-        )
+        difference = unpaired_difference(after, before, confidence)
+        floor, earlier = 0.0, ()
     elif earlier and shown_after:
-        ratio, floor = predicted_ratio(shown_after, earlier, confidence), 0.0
+        ratio = predicted_ratio(shown_after, earlier, confidence)
+        floor = 0.0
         shown_before = shown_after / ratio.value
-    elif any((*before, *after)):
+    elif any(before) or any(after):
         ratio = unpaired_ratio(after, before, figure.resolution, confidence)
     elif before and after:  # all values are 0
-        ratio = Estimate(
-            1.0, *((1.0, 1.0) if has_interval(figure, trials) else (None, None))
-        )
-    bounded = figure.has_bounds(trials[0]), figure.has_bounds(trials[1])
+        end = 1.0 if has_interval(figure, trials) else None
+        ratio = Ratio(1.0, end, end, min(len(before), len(after)))
+    judged = difference
+    if ratio is None and difference is None:
+        judged = unpaired_difference(after, before, confidence)
+    verdict = _verdict(figure, ratio, judged, floor)
+    bounded = list(map(figure.has_bounds, trials))
+    bounds = figure.is_bound(trials[0]), figure.is_bound(trials[1])
     if any(bounded):
         # With bounds in one run only, the true ratio lies beyond the ratio of the
         # bounds, on their side. So the verdict stands if it speaks against the run with
         # the bounds. Otherwise nothing is known.
-        against: ChangeVerdict = (
-            "better" if bounded[0] == figure.less_is_better else "worse"
-        )
-        is_sure = not all(bounded) and _verdict(figure, ratio, None, floor) == against
-        verdict, ratio, difference = against if is_sure else "undecided", None, None
-    else:
-        # If a value of 0 permits no ratio, the difference decides whether there is a
-        # change.
-        judged = difference or (
-            unpaired_difference(after, before, confidence) if ratio is None else None
-        )
-        verdict = _verdict(figure, ratio, judged, floor)
+        against = "better" if bounded[0] == figure.less_is_better else "worse"
+        if ratio is None or all(bounded) or verdict != against:
+            verdict = "undecided"
+        ratio = difference = None
     if ratio is not None and shown_before is not None:
         shown_after = shown_before * ratio.value
     return Change(
@@ -168,7 +173,7 @@ def change_of(
         ratio,
         difference,
         verdict,
-        bounds=(figure.is_bound(trials[0]), figure.is_bound(trials[1])),
+        bounds=bounds,
         bounded=any(bounded),
         confidence=confidence,
         floor=floor,
@@ -177,23 +182,27 @@ def change_of(
 
 
 def _verdict(
-    figure: Figure, ratio: Estimate | None, difference: Estimate | None, floor: float
+    figure: Figure,
+    ratio: Estimate | None,
+    difference: Estimate | None,
+    floor: float,
 ) -> ChangeVerdict:
     """Return the verdict of an interval. A figure without any noise needs no floor."""
-    estimate, neutral = (ratio, 1.0) if ratio is not None else (difference, 0.0)
-    if estimate is None or estimate.low is None or estimate.high is None:
+    estimate = ratio or difference
+    if estimate is None or estimate.interval is None:
         return "undecided"
-    if estimate.low <= neutral <= estimate.high:
-        low, high = (
-            (1 / EQUAL, EQUAL) if ratio is not None else (-0.01, 0.01)
-        )  # one percentage point
-        return "equal" if low <= estimate.low and estimate.high <= high else "undecided"
-    has_noise = ratio is not None and estimate.low < estimate.high
-    if has_noise and estimate.low >= 1 / _MATERIAL and estimate.high <= _MATERIAL:
-        return "equal"
-    if has_noise and estimate.low <= 1 + floor and estimate.high >= 1 / (1 + floor):
-        return "small"
-    return "better" if (estimate.high < neutral) == figure.less_is_better else "worse"
+    low, high = estimate.interval
+    neutral, lowest, highest = 0.0, -_EQUAL_SHARE, _EQUAL_SHARE
+    if ratio is not None:
+        neutral, lowest, highest = 1.0, 1 / EQUAL, EQUAL
+    if low <= neutral <= high:
+        return "equal" if lowest <= low and high <= highest else "undecided"
+    if ratio is not None and low < high:
+        if low >= 1 / _MATERIAL and high <= _MATERIAL:
+            return "equal"
+        if low <= 1 + floor and high >= 1 / (1 + floor):
+            return "small"
+    return "better" if (high < neutral) == figure.less_is_better else "worse"
 
 
 @dataclass(frozen=True)
@@ -201,40 +210,42 @@ class Compared:
     """A run beside the baseline."""
 
     run: Run
-    differences: list[Difference]  # of the surroundings
-    unlike: list[str]  # sentences about arms and workloads that differ
-    changes: dict[str, dict[str, Change]]  # by arm, and by the key of the figure
+
+    differences: list[Difference]
+    """Those of the surroundings."""
+
+    unlike: list[str]
+    """Sentences about arms and workloads that differ."""
+
+    changes: dict[str, dict[str, Change]]
+    """By arm, and by the key of the figure."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The baseline and the other runs against it.
-
-    `figures`: what is compared, in the order of reports.
-
-    `confidence`: of each interval, so that all of them together hold the truth in 95 of
-    100 comparisons. Changes that thresholds judge are a separate family, so that
-    showing more figures does not weaken a threshold.
-    """
+    """The baseline and the other runs against it."""
 
     base: Run
     others: list[Compared]
+
     figures: tuple[Figure, ...]
+    """What is compared, in the order of reports."""
+
     confidence: float
+    """That of each interval: all together hold the truth in 95 of 100 comparisons.
+
+    Changes that thresholds judge are a separate family, so that showing more figures
+    does not weaken a threshold.
+    """
 
     def arms(self) -> list[str]:
-        """Return the arms that the baseline shares with another run, in the baseline's
-        order.
-        """
-        return [
-            arm.name
-            for arm in self.base.experiment.arms
-            if any(arm.name in one.changes for one in self.others)
-        ]
+        """Return the arms that the baseline shares with another run, in its order."""
+        shared = set[str]().union(*(other.changes for other in self.others))
+        return [arm.name for arm in self.base.experiment.arms if arm.name in shared]
 
     def compared_arms(self) -> list[str]:
         """Return the arms of `arms` that reached their concurrency in all runs."""
-        runs = [self.base, *(one.run for one in self.others)]
+        runs = [self.base, *(other.run for other in self.others)]
         return [
             name
             for name in self.arms()
@@ -255,133 +266,148 @@ def compare(  # noqa: PLR0913 - what is compared, and what changes have to excee
     """Compare runs with a baseline.
 
     `more`: figures to compare beside the usual ones, even if no trial has them.
-
     `gated`: arm and figure's key of each change that a threshold judges; the arm None
     stands for all arms. `floor`: share by which equal runs may differ. `earlier`: runs
     that show it instead, if they are enough (`find_alike`). Raise LabError if arms or
     workloads differ, unless `force` is set, or if two runs have no arm in common.
     """
-    searched = all(run.experiment.find_max is not None for run in (base, *others))
-    more = tuple(more)
-    wanted = tuple(dict.fromkeys((*((HIGHEST_RATE,) if searched else COMPARED), *more)))
+    is_search = all(run.experiment.find_max is not None for run in (base, *others))
+    more = list(more)
+    usual = [HIGHEST_RATE] if is_search else COMPARED
+    wanted = tuple(dict.fromkeys([*usual, *more]))
     pairs = [_pair_trials(base, other, wanted, force=force) for other in others]
-    known = {
-        key
-        for of_run in pairs
-        for of_arm in of_run.values()
-        for key, trials in of_arm.items()
-        if any(trials)
-    }
-    figures = (
-        tuple(figure for figure in wanted if figure.key in known or figure in more)
-        or wanted
-    )
+    arms: list[tuple[str, dict[str, Trials]]] = []
+    for of_run in pairs:
+        arms += of_run.items()
+    known = [
+        figure
+        for figure in wanted
+        if figure in more or any(any(trials[figure.key]) for _, trials in arms)
+    ]
+    figures = tuple(known) or wanted
 
     def is_gated(arm: str, figure: Figure) -> bool:
         return (arm, figure.key) in gated or (None, figure.key) in gated
 
-    gates = [
-        is_gated(arm, figure)
-        for of_run in pairs
-        for arm, of_arm in of_run.items()
-        for figure in figures
-        if has_interval(figure, of_arm[figure.key])
-    ]
-    levels = {gate: simultaneous(gates.count(gate)) for gate in (False, True)}
+    counts = {True: 0, False: 0}
+    for arm, trials in arms:
+        for figure in figures:
+            if has_interval(figure, trials[figure.key]):
+                counts[is_gated(arm, figure)] += 1
+    levels = {gate: divide_error(CONFIDENCE, counts[gate]) for gate in counts}
     compared = []
     for other, of_run in zip(others, pairs, strict=True):
         alike = find_alike(base, other, earlier)
-        changes = {
-            arm: {
-                one.key: change_of(
-                    one,
-                    trials[one.key],
-                    levels[is_gated(arm, one)],
+        changes: dict[str, dict[str, Change]] = {}
+        for arm, trials in of_run.items():
+            changes[arm] = {
+                figure.key: change_of(
+                    figure,
+                    trials[figure.key],
+                    levels[is_gated(arm, figure)],
                     floor,
-                    _figures_of(one, alike, arm),
+                    _figures_of(figure, alike, arm),
                 )
-                for one in figures
+                for figure in figures
             }
-            for arm, trials in of_run.items()
-        }
-        compared.append(
-            Compared(
-                other,
-                compare_surroundings(base, other),
-                list(unlike(base, other)),
-                changes,
-            )
-        )
+        differences = compare_surroundings(base, other)
+        compared.append(Compared(other, differences, [*unlike(base, other)], changes))
     return Comparison(base, compared, figures, levels[False])
 
 
-def read_earlier(store: Store, base: Run, others: Sequence[Run]) -> list[Run]:
-    """Return the baseline and all readable runs of a folder that are not compared:
+def read_earlier(
+    store: Store,
+    base: Run,
+    others: Sequence[Run],
+) -> list[Run]:
+    """Return the baseline and all readable runs of a folder that are not compared.
+
     `find_alike` chooses from them.
     """
-    named = {run.run for run in (base, *others)}
+    compared = {run.run for run in (base, *others)}
     runs = [base]
     for name in store.names():
-        if name not in named:
+        if name not in compared:
             with contextlib.suppress(LabError):  # unreadable, or of another format
                 runs.append(store.read(name))
     return runs
 
 
-def find_alike(base: Run, other: Run, earlier: Sequence[Run]) -> list[Run]:
-    """Return the finished runs of the same plan before `other`, on its machine; none if
-    the baseline is not one.
+def find_alike(
+    base: Run,
+    other: Run,
+    earlier: Sequence[Run],
+) -> list[Run]:
+    """Return the finished runs of the same plan before `other`, on its machine.
+
+    Return none if the baseline is not one.
     """
-    found = [
+    host = other.surroundings.host
+    alike = [
         run
         for run in earlier
         if run.created < other.created
         and run.status == "done"
-        and run.surroundings.host == base.surroundings.host == other.surroundings.host
+        and run.surroundings.host == host
         and not any(unlike(other, run))
     ]
-    return found if any(run.run == base.run for run in found) else []
+    return alike if any(run.run == base.run for run in alike) else []
 
 
-def _figures_of(figure: Figure, runs: Sequence[Run], arm: str) -> list[float]:
+def _figures_of(
+    figure: Figure,
+    runs: Sequence[Run],
+    arm: str,
+) -> list[float]:
     """Return the figure of an arm in each run; empty if too few runs have it."""
-    every = (figure.over_rounds(_comparable(figure, run, arm)) for run in runs)
-    known = [value for value in every if value]
+    values = [figure.over_rounds(_comparable(figure, run, arm)) for run in runs]
+    known = [value for value in values if value]
     return known if len(known) >= FEWEST_EARLIER else []
 
 
 def _pair_trials(
-    base: Run, other: Run, figures: Sequence[Figure], *, force: bool
+    base: Run,
+    other: Run,
+    figures: Sequence[Figure],
+    *,
+    force: bool,
 ) -> dict[str, dict[str, Trials]]:
-    """Return the trials that count for each arm of both runs and for each figure's key.
+    """Return the trials that count for each arm of both runs and each figure's key.
 
     Raise LabError.
     """
-    found = list(unlike(base, other))
-    if found and not force:
-        rest = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    reasons = list(unlike(base, other))
+    if reasons and not force:
+        rest = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
         message = (
-            f"runs {base.run} and {other.run} are not alike: {found[0]}{rest}; `force`"
-            " compares them nevertheless"
+            f"runs {base.run} and {other.run} are not alike: {reasons[0]}{rest};"
+            " `force` compares them nevertheless"
         )
         raise FieldError([], message)
-    there = {arm.name for arm in other.experiment.arms}
-    arms = [arm.name for arm in base.experiment.arms if arm.name in there]
-    if not arms:
+    names = {arm.name for arm in other.experiment.arms}
+    common = [arm.name for arm in base.experiment.arms if arm.name in names]
+    if not common:
         raise LabError(
             f"runs {base.run} and {other.run} have no arm in common; there is nothing"
             " to compare"
         )
-    return {
-        arm: {
-            one.key: (_comparable(one, base, arm), _comparable(one, other, arm))
-            for one in figures
+    pairs: dict[str, dict[str, Trials]] = {}
+    for arm in common:
+        pairs[arm] = {
+            figure.key: (
+                _comparable(figure, base, arm),
+                _comparable(figure, other, arm),
+            )
+            for figure in figures
         }
-        for arm in arms
-    }
+    return pairs
 
 
-def _comparable(figure: Figure, run: Run, arm: str) -> list[Trial]:
+def _comparable(
+    figure: Figure,
+    run: Run,
+    arm: str,
+) -> list[Trial]:
     """Return the trials of an arm whose figure can be compared.
 
     An arm that fell short of its concurrency has only its errors. What a schedule
@@ -396,9 +422,10 @@ def _comparable(figure: Figure, run: Run, arm: str) -> list[Trial]:
     if figure.total:
         workloads = run.experiment.workloads
         trials = [
-            one
-            for one in trials
-            if not (workloads[one.planned.workload].duration or one.figures.errors)
+            trial
+            for trial in trials
+            if not trial.figures.errors
+            and not workloads[trial.planned.workload].duration
         ]
     return trials
 
@@ -408,61 +435,69 @@ def unlike(base: Run, other: Run) -> Iterator[str]:
 
     None of them if the runs can be compared.
     """
-    before, after = (
-        {arm.name: arm for arm in run.experiment.arms} for run in (base, other)
-    )
-    for run, names in (
-        (base, before.keys() - after.keys()),
-        (other, after.keys() - before.keys()),
-    ):
-        if names:
-            rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            yield (
-                f"only {run.run} has arm"
-                f" {', '.join(map(repr, sorted(names)[:3]))}{rest}"
+    before = {arm.name: arm for arm in base.experiment.arms}
+    after = {arm.name: arm for arm in other.experiment.arms}
+    yield from _describe_extra(base, before.keys() - after.keys())
+    yield from _describe_extra(other, after.keys() - before.keys())
+    common = [name for name in before if name in after]
+    for name in common:
+        for part in ("strategy", "upstream", "route", "link"):
+            yield from _describe_change(
+                f"arm {name!r} has {part}",
+                getattr(before[name], part),
+                getattr(after[name], part),
             )
-    common = [arm.name for arm in base.experiment.arms if arm.name in after]
-    compared: list[tuple[str, Any, Any]] = [
-        (
-            f"arm {name!r} has {part}",
-            getattr(before[name], part),
-            getattr(after[name], part),
-        )
-        for name in common
-        for part in ("strategy", "upstream", "route", "link")
-    ]
     searches = base.experiment.find_max, other.experiment.find_max
-    compared.append(("the runs have find_max", *searches))
-    for own, its in dict.fromkeys(
-        (before[name].workload, after[name].workload) for name in common
-    ):
-        one, two = base.experiment.workloads[own], other.experiment.workloads[its]
-        parts = [
-            field.name for field in fields(Workload) if field.name not in NOT_MEASURED
-        ]
-        compared += [
-            (f"workload {own!r} has {part}", getattr(one, part), getattr(two, part))
-            for part in parts
-        ]
+    yield from _describe_change("the runs have find_max", *searches)
+    workloads = [(before[name].workload, after[name].workload) for name in common]
+    measured = [
+        field.name for field in fields(Workload) if field.name not in NOT_MEASURED
+    ]
+    for name, other_name in dict.fromkeys(workloads):
+        workload = base.experiment.workloads[name]
+        other_workload = other.experiment.workloads[other_name]
+        for part in measured:
+            yield from _describe_change(
+                f"workload {name!r} has {part}",
+                getattr(workload, part),
+                getattr(other_workload, part),
+            )
     # In a search the rates differ, and with them the concurrency of unbounded
     # strategies.
     if None in searches:
-        flights = [
-            {trial.planned.arm: trial.planned.concurrency for trial in run.trials}
-            for run in (base, other)
-        ]
-        compared += [
-            (f"arm {name!r} has concurrency", count, flights[1].get(name, count))
-            for name, count in flights[0].items()
-        ]
-    for what, one, two in compared:
-        if one != two:
-            # Only plain texts are quoted, because they may be empty.
-            shown = [
-                str(value) if isinstance(value, Written | Link) else repr(value)
-                for value in (one, two)
-            ]
-            yield f"{what} {shown[0]} and {shown[1]}"
+        in_flight = _concurrency_by_arm(other)
+        for name, count in _concurrency_by_arm(base).items():
+            other_count = in_flight.get(name, count)
+            yield from _describe_change(
+                f"arm {name!r} has concurrency", count, other_count
+            )
+
+
+def _concurrency_by_arm(run: Run) -> dict[str, int]:
+    return {trial.planned.arm: trial.planned.concurrency for trial in run.trials}
+
+
+def _describe_extra(run: Run, arms: Collection[str]) -> Iterator[str]:
+    """Yield that only one run has these arms, if there are any."""
+    if arms:
+        names = ", ".join(map(repr, sorted(arms)[:3]))
+        rest = f" and {len(arms) - 3} more" if len(arms) > 3 else ""
+        yield f"only {run.run} has arm {names}{rest}"
+
+
+def _describe_change(
+    what: str,
+    before: object,
+    after: object,
+) -> Iterator[str]:
+    """Yield that a part differs, if it does."""
+    if before != after:
+        yield f"{what} {_quote(before)} and {_quote(after)}"
+
+
+def _quote(value: object) -> str:
+    """Return the value. Only plain texts are quoted, because they may be empty."""
+    return str(value) if isinstance(value, Written | Link) else repr(value)
 
 
 @dataclass(frozen=True)
@@ -477,41 +512,32 @@ class Difference:
 def compare_surroundings(base: Run, other: Run) -> list[Difference]:
     """Return every part of the surroundings that differs."""
     before, after = _parts(base), _parts(other)
-    one, two = base.surroundings.memory_bytes, other.surroundings.memory_bytes
-    if abs(one - two) <= 0.01 * one:  # machines of one kind differ by a few pages
+    memory = base.surroundings.memory_bytes
+    # Machines of one kind differ by a few pages.
+    if abs(memory - other.surroundings.memory_bytes) <= 0.01 * memory:
         before["memory bytes"] = after["memory bytes"]
     parts = [
-        (part, before.get(part), after.get(part))
-        for part in dict.fromkeys((*before, *after))
+        Difference(part, before.get(part), after.get(part)) for part in before | after
     ]
-    return [Difference(*part) for part in parts if part[1] != part[2]]
+    return [part for part in parts if part.before != part.after]
 
 
 def _parts(run: Run) -> dict[str, str]:
-    where = run.surroundings
-    known = {
-        name: value
-        for name, value in where
-        if value is not None and name != "load_average"
-    }
+    surroundings = run.surroundings
     parts = {
         name.replace("_", " "): str(value)
-        for name, value in known.items()
-        if not isinstance(value, dict)
+        for name, value in surroundings
+        if not (value is None or isinstance(value, dict) or name == "load_average")
     }
     parts["clientlab"] = run.clientlab
-    for name, environment in (where.environments or {}).items():
-        parts |= {
-            f"python in {name}": environment.python,
-            f"python build in {name}": environment.python_build,
-        }
-        parts |= {
-            f"{package} in {name}": version
-            for package, version in environment.packages.items()
-        }
-        parts |= {
-            f"compiled into {package} in {name}": text
-            for package, text in environment.compiled.items()
-        }
-    compiled = {f"compiled into {name}": text for name, text in where.compiled.items()}
-    return parts | where.dependencies | where.libraries | compiled | where.programs
+    for name, environment in (surroundings.environments or {}).items():
+        parts[f"python in {name}"] = environment.python
+        parts[f"python build in {name}"] = environment.python_build
+        for package, version in environment.packages.items():
+            parts[f"{package} in {name}"] = version
+        for package, text in environment.compiled.items():
+            parts[f"compiled into {package} in {name}"] = text
+    parts |= surroundings.dependencies | surroundings.libraries
+    for name, text in surroundings.compiled.items():
+        parts[f"compiled into {name}"] = text
+    return parts | surroundings.programs
