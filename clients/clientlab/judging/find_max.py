@@ -27,9 +27,11 @@ from clientlab.trial.result import HighestRate, PlannedTrial, Trial
 from clientlab.workload.workload import MOST_REQUESTS
 
 USUAL_TRIALS = 15
-"""About how many trials a search takes: one on the way up, and two at each end and for
-each of five bisections.
+"""About how many trials a search takes.
+
+One on the way up, and two at each end and for each of five bisections.
 """
+
 _RESOLUTION = 1.025
 _STEP = 2.0
 
@@ -41,69 +43,74 @@ def why_not_held(trial: Trial, conditions: Conditions) -> str | None:
     load = trial.figures.open_load
     if trial.status != "done" or load is None:
         return f"the trial {trial.status}: {trial.reason or 'unknown'}"
-    if load.achieved_per_second < 0.95 * load.planned_per_second:
-        return (
-            f"{units.rate(load.achieved_per_second)} of"
-            f" {units.rate(load.planned_per_second)} requests/s were sent"
-        )
-    if growth := describe_growth(trial.figures):
+    achieved, planned = load.achieved_per_second, load.planned_per_second
+    if achieved < 0.95 * planned:
+        return f"{units.rate(achieved)} of {units.rate(planned)} requests/s were sent"
+    growth = describe_growth(trial.figures)
+    if growth:
         return growth
     for figure, limit in conditions.limits:
-        value, at_least = figure.of(trial), figure.is_bound([trial])
+        value = figure.of(trial)
+        at_least = figure.is_bound([trial])
         if value is None or value >= limit or at_least:
             return f"{figure.key} {figure.text(value, at_least=at_least)}"
     return None
 
 
 def bracket_of(outcomes: Sequence[Outcome]) -> tuple[float | None, float | None]:
-    """Return the highest rate that was held, and the lowest one above it that was not;
-    None for a missing end.
+    """Return the highest rate that was held, and the lowest one above it that was not.
 
-    A rate that was held once is an end until it is decided.
+    A missing end is None. A rate that was held once is an end until it is decided.
     """
     decisions = {rate: _is_held(outcomes, rate) for rate, _ in outcomes}
-    failed = min(
-        (rate for rate, is_held in decisions.items() if is_held is False),
-        default=math.inf,
-    )
-    usable = (
+    not_held = [rate for rate, is_held in decisions.items() if is_held is False]
+    lowest = min(not_held, default=math.inf)
+    held = [
         rate
         for rate, is_held in decisions.items()
-        if rate < failed
-        and (is_held or (is_held is None and (rate, False) not in outcomes))
-    )
-    return max(usable, default=None), None if failed == math.inf else failed
+        if rate < lowest and (is_held or (rate, False) not in outcomes)
+    ]
+    return max(held, default=None), min(not_held, default=None)
 
 
 def next_rate(
-    outcomes: Sequence[Outcome], start: float, lowest: float, highest: float
+    outcomes: Sequence[Outcome],
+    start: float,
+    lowest: float,
+    highest: float,
 ) -> float | None:
     """Return the rate to try next; None if the search is over."""
     if not outcomes:
         return min(max(start, lowest), highest)
-    last, (held, failed) = outcomes[-1][0], bracket_of(outcomes)
+    last, _ = outcomes[-1]
+    held, failed = bracket_of(outcomes)
     is_on_the_way_up = last == held and failed is None and last < highest
     if _is_held(outcomes, last) is None and not is_on_the_way_up:
         return last
+    rate = None
     if failed is None:
-        return (
-            None
-            if held is None or held >= highest
-            else min(_rounded(held * _STEP), highest)
-        )
-    if held is None:
-        return max(_rounded(failed / _STEP), lowest) if failed > lowest else None
-    if _is_held(outcomes, held) is None:
-        return held
-    return None if failed <= held * _RESOLUTION else _rounded(math.sqrt(held * failed))
+        if held is not None and held < highest:
+            rate = min(_rounded(held * _STEP), highest)
+    elif held is None:
+        if failed > lowest:
+            rate = max(_rounded(failed / _STEP), lowest)
+    elif _is_held(outcomes, held) is None:
+        rate = held
+    elif failed > held * _RESOLUTION:
+        rate = _rounded(math.sqrt(held * failed))
+    return rate
 
 
 def _is_held(outcomes: Sequence[Outcome], rate: float) -> bool | None:
-    """Return whether a rate is held, by the first two of its trials that agree; None if
-    it is undecided.
+    """Return whether a rate is held, by the first two of its trials that agree.
+
+    None if it is undecided.
     """
-    tries = [held for tried, held in outcomes if tried == rate][:3]
-    return next((held for held in (True, False) if tries.count(held) > 1), None)
+    trials = [is_held for tried, is_held in outcomes if tried == rate][:3]
+    for is_held in (True, False):
+        if trials.count(is_held) > 1:
+            return is_held
+    return None
 
 
 def _rounded(rate: float) -> float:
@@ -112,88 +119,98 @@ def _rounded(rate: float) -> float:
 
 @dataclass(frozen=True)
 class Search:
-    """The search of an arm in a round: its trials so far, their outcomes without lost
-    ones, and the rate to try next.
-
-    `next_rate` is None if the search is over, or if its last trial was lost.
-    """
+    """The search of an arm in a round, as far as it is."""
 
     probes: Sequence[Trial]
+    """Its trials."""
+
     conditions: Conditions
+
     outcomes: Sequence[Outcome]
+    """Those of the trials that were not lost."""
+
     next_rate: float | None
+    """The rate to try next.
+
+    None if the search is over, or if its last trial was lost.
+    """
 
     def result(self, planned: PlannedTrial) -> Trial:
-        """Return the trial that stands for the search in tables and comparisons: one
-        that held the highest rate.
+        """Return the trial that stands for the search in tables and comparisons.
 
-        It is lost if the last trial was, and failed if no rate or every rate was held.
+        It is one that held the highest rate. It is lost if the last trial was, and
+        failed if no rate or every rate was held.
         """
-        last, (held, failed) = self.probes[-1], bracket_of(self.outcomes)
+        last = self.probes[-1]
+        held, not_held = bracket_of(self.outcomes)
         lost = Trial(
             planned=planned, status="lost", reason=last.reason, started=last.started
         )
         if last.status == "lost":
             return lost
-        if held is None or failed is None:
-            tried = last.planned.search_rate
-            why = (
-                f"it held no rate: at {tried:.4g} requests/s,"
-                f" {why_not_held(last, self.conditions)}"
-            )
-            if held is not None:
-                why = f"it held even {units.rate(held)} requests/s"
-            return lost.model_copy(update={"status": "failed", "reason": why})
-        at_rate = [one for one in self.probes if one.planned.search_rate == held]
-        shown = [one for one in at_rate if not why_not_held(one, self.conditions)][-1]
+        if held is None or not_held is None:
+            if held is None:
+                tried = last.planned.search_rate
+                why = why_not_held(last, self.conditions)
+                reason = f"it held no rate: at {tried:.4g} requests/s, {why}"
+            else:
+                reason = f"it held even {units.rate(held)} requests/s"
+            return lost.model_copy(update={"status": "failed", "reason": reason})
+        holding = [
+            probe
+            for probe in self.probes
+            if probe.planned.search_rate == held
+            and not why_not_held(probe, self.conditions)
+        ]
+        shown = holding[-1]
         figures = shown.figures.model_copy(update={"open_load": None})
-        rate = HighestRate(held=held, not_held=failed)
+        rate = HighestRate(held=held, not_held=not_held)
         return shown.model_copy(
             update={"planned": planned, "figures": figures, "highest_rate": rate}
         )
 
 
-def search_of(run: Run, arm: str, number: int, conditions: Conditions) -> Search:
+def search_of(
+    run: Run,
+    arm: str,
+    number: int,
+    conditions: Conditions,
+) -> Search:
     """Return the search of an arm in a round, as far as the run has it.
 
     All rates follow from the first one, which is drawn: otherwise all rounds would try
     the same rates and share their error.
     """
     plan = run.experiment
+    place = arm, number
     probes = [
         probe
         for probe in run.probes
-        if (probe.planned.arm, probe.planned.round) == (arm, number)
+        if (probe.planned.arm, probe.planned.round) == place
     ]
-    outcomes = [
-        (probe.planned.search_rate, why_not_held(probe, conditions) is None)
-        for probe in probes
-        if probe.status != "lost" and probe.planned.search_rate is not None
-    ]
-    results = [
-        trial.planned.order
-        for trial in run.trials_of(arm)
-        if trial.planned.round == number
-    ]
-    since = max(
-        [run.resumed[-1].trials if run.resumed else 0, *results]
-    )  # what was lost before is measured again
+    outcomes = []
+    for probe in probes:
+        rate = probe.planned.search_rate
+        if probe.status != "lost" and rate is not None:
+            outcomes.append((rate, why_not_held(probe, conditions) is None))
+    # What was lost before the run was resumed, or before the arm's last result in this
+    # round, is measured again.
+    since = run.resumed[-1].trials if run.resumed else 0
+    for trial in run.trials_of(arm):
+        if trial.planned.round == number:
+            since = max(since, trial.planned.order)
     if probes and probes[-1].status == "lost" and probes[-1].planned.order >= since:
         return Search(probes, conditions, outcomes, None)
-    seconds = (
-        next(
-            plan.workloads[one.workload] for one in plan.arms if one.name == arm
-        ).duration
-        or 1.0
-    )
-    draw = random.Random(f"{plan.seed}:{number}:{arm}").random()  # noqa: S311 - a rate, not a secret
+    (workload,) = [planned.workload for planned in plan.arms if planned.name == arm]
+    seconds = plan.workloads[workload].duration or 1.0
+    seed = f"{plan.seed}:{number}:{arm}"
+    draw = random.Random(seed).random()  # noqa: S311 - a rate, not a secret
     start = _rounded(FIRST_RATE * _STEP ** (draw - 0.5))
     # A trial has every figure of the conditions. With fewer than 20 requests, a single
     # late one would decide.
-    fewest = max(
-        [20, *(FEWEST_REQUESTS.get(figure.key, 0) for figure, _ in conditions.limits)]
-    )
-    rate = next_rate(outcomes, start, fewest / seconds, MOST_REQUESTS / seconds)
+    needed = [FEWEST_REQUESTS.get(figure.key, 0) for figure, _ in conditions.limits]
+    lowest = max(20, *needed) / seconds
+    rate = next_rate(outcomes, start, lowest, MOST_REQUESTS / seconds)
     return Search(probes, conditions, outcomes, rate)
 
 
@@ -202,21 +219,14 @@ def typical_rate(trials: Sequence[Trial]) -> Ratio | None:
 
     Its interval covers those of the rates that held, and of the rates that did not.
     """
-    found = {
+    rates = {
         trial.planned.round: trial.highest_rate
         for trial in trials
         if trial.highest_rate is not None
     }
-    middle, held, above = (
-        typical_figure(
-            {
-                number: rate
-                for number, one in found.items()
-                if (rate := getattr(one, name))
-            }
-        )
-        for name in ("middle", "held", "not_held")
-    )
+    middle = typical_figure({number: rate.middle for number, rate in rates.items()})
+    held = typical_figure({number: rate.held for number, rate in rates.items()})
+    above = typical_figure({number: rate.not_held for number, rate in rates.items()})
     if middle is None or middle.interval is None or held is None or above is None:
         return middle
     ends = [*middle.interval, *(held.interval or ()), *(above.interval or ())]

@@ -1,10 +1,8 @@
-"""What follows from the trials of a run: its claim results, its cautions, and the arms
-that need further rounds.
-"""
+"""What follows from the trials of a run: claims, cautions and further rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,6 +21,7 @@ from clientlab.statistics.decisions import DECIDED_CONFIDENCE, Finding
 from clientlab.statistics.ratios import (
     FEWEST_ROUNDS_OF_SPREAD,
     Ratio,
+    Series,
     paired_ratio,
     spread_ratio,
 )
@@ -31,81 +30,71 @@ from clientlab.trial.result import Trial
 
 
 def with_judgement(run: Run) -> Run:
-    """Return the run with the claim results and cautions that follow from its present
-    trials.
-    """
-    evidence, cautions = ClaimEvidence(run), cautions_of(run)
+    """Return the run with the claim results and cautions of its present trials."""
+    evidence = ClaimEvidence(run)
+    cautions = cautions_of(run)
     claims = [_judge(evidence, claim, cautions) for claim in run.experiment.claims]
     return run.model_copy(update={"claims": claims, "cautions": cautions})
 
 
 def read_judged(path: Path) -> Run:
-    """Read a run file, and judge the run unless it has ended: then the file holds its
-    judgement.
+    """Read a run file, and judge the run unless it has ended.
 
-    Raise LabError.
-
-    A run that is not finished, and that no process measures, is interrupted.
+    Then the file holds its judgement. A run that is not finished, and that no process
+    measures, is interrupted. Raise LabError.
     """
     run = read_run(path)
     if run.status == "running" and not is_held(path.parent):
         run = run.model_copy(update={"status": "interrupted"})
-    is_judged = run.status in ("done", "incomplete") and (
-        run.claims or not run.experiment.claims
-    )
-    return run if is_judged else with_judgement(run)
+    has_claims = bool(run.claims) or not run.experiment.claims
+    if has_claims and run.status in ("done", "incomplete"):
+        return run
+    return with_judgement(run)
 
 
 def undecided_arms(run: Run, confidence: float = DECIDED_CONFIDENCE) -> set[str]:
-    """Return the arms of comparisons that further rounds may decide: a run with a
-    budget measures only these further.
+    """Return the arms of comparisons that further rounds may decide.
 
-    The comparisons are those with the fastest of a group, with the baseline, and
-    between environments, servers, links and routes, and those of claims. An arm whose
-    rate is not steady yet has none, but may get some. `confidence`: of their intervals.
-    A look after each round does little harm at 99.9 % (Haybittle 1971, Peto et al.
-    1976).
+    A run with a budget measures only these further. The comparisons are those with the
+    fastest of a group, with the baseline, and between environments, servers, links and
+    routes, and those of claims. An arm whose rate is not steady yet has none, but may
+    get some. `confidence`: of their intervals. A look after each round does little harm
+    at 99.9 % (Haybittle 1971, Peto et al. 1976).
     """
-    baseline, names = (
-        run.experiment.baseline,
-        {ranking.arm_key(arm): arm.name for arm in run.experiment.arms},
-    )
-    compared: list[
-        tuple[Ratio | None, str, str]
-    ] = []  # a ratio, and the arms that it compares
-    for group, standings in ranking.rank_arms(run, confidence).items():
-        for one in standings:
-            name = names[group, one.name]
-            if not one.fastest:
-                compared.append((one.ratio, name, names[group, one.reference]))
-            if baseline is not None:
-                compared.append((one.to_baseline, name, baseline))
-    for part in ranking.PARTS:
-        compared += [
-            (one.time, one.arm.name, one.base.name)
-            for one in ranking.contrasts_by(part, run, confidence)
-        ]
-    pairs = [
-        pair
-        for ratio, *pair in compared
-        if ratio and decisions.decide(ratio).word == "undecided"
-    ]
-    undecided = {name for pair in pairs for name in pair}
-    if run.experiment.slices is None:
-        every = [arm.name for arm in run.experiment.arms]
+    undecided: set[str] = set()
+    for ratio, *arms in _comparisons(run, confidence):
+        if decisions.decide(ratio).word == "undecided":
+            undecided.update(arms)
+    plan = run.experiment
+    if plan.slices is None:
+        arms = [arm.name for arm in plan.arms]
         undecided |= {
-            arm for arm in every if may_become_steady(run.finished_trials_of(arm))
+            arm for arm in arms if may_become_steady(run.finished_trials_of(arm))
         }
     evidence = ClaimEvidence(run)
-    for claim in run.experiment.claims:
+    for claim in plan.claims:
         finding = evidence.finding(claim, confidence)
-        if (
-            finding.verdict == "inconclusive"
-            and finding.ratio is not None
-            and not finding.negligible
-        ):
+        is_open = finding.verdict == "inconclusive" and not finding.negligible
+        if is_open and finding.ratio is not None:
             undecided |= arms_of_claim(claim)
     return undecided
+
+
+def _comparisons(run: Run, confidence: float) -> Iterator[tuple[Ratio, str, str]]:
+    """Yield the ratios of a run that are known, and the two arms of each."""
+    names = {ranking.arm_key(arm): arm.name for arm in run.experiment.arms}
+    baseline = run.experiment.baseline or ""
+    for group, standings in ranking.rank_arms(run, confidence).items():
+        for standing in standings:
+            name = names[group, standing.name]
+            if standing.ratio is not None and not standing.fastest:
+                yield standing.ratio, name, names[group, standing.reference]
+            if standing.to_baseline is not None:
+                yield standing.to_baseline, name, baseline
+    for part in ranking.PARTS:
+        for contrast in ranking.contrasts_by(part, run, confidence):
+            if contrast.time is not None:
+                yield contrast.time, contrast.arm.name, contrast.base.name
 
 
 def knee_text(axis: Sequence[Value], between: tuple[int, int] | None) -> str:
@@ -123,9 +112,10 @@ def knee_text(axis: Sequence[Value], between: tuple[int, int] | None) -> str:
     return f"knee between {axis[first]} and {axis[last]} (95 %)"
 
 
-def _shows_knee(axis: Sequence[Value], between: tuple[int, int] | None) -> bool:
+def _shows_knee(axis: Sequence[Value], between: tuple[int, int]) -> bool:
     """Return whether the rounds rule out at least one point of the sweep."""
-    return between is not None and between[1] - between[0] + 1 < len(axis)
+    first, last = between
+    return last - first + 1 < len(axis)
 
 
 def arms_of_claim(claim: Claim) -> frozenset[str]:
@@ -160,12 +150,13 @@ class ClaimEvidence:
         if claim.kind in {"less", "ratio"}:
             figure = of_claim(claim.figure)
             pair = self.arms[claim.b or ""], self.arms[claim.a or ""]
+            compared = self._compare(figure.key, confidence)
             ratio = ranking.pair_ratio(
                 self.run,
                 figure,
                 pair,
                 confidence,
-                self._compare(figure.key, confidence),
+                compared,
             )
             if claim.kind == "less":
                 return decisions.judge_direction(ratio)
@@ -179,26 +170,22 @@ class ClaimEvidence:
             return decisions.judge_direction(
                 ratio, decisions.MATERIAL_SPREAD, FEWEST_ROUNDS_OF_SPREAD
             )
-        nearer, farther = (
-            {number: b[number] / a[number] for number in a.keys() & b.keys()}
-            for a, b in (series[:2], series[2:])
-        )
-        return decisions.judge_direction(paired_ratio(farther, nearer, confidence))
+        a, b, c, d = series
+        ratio = paired_ratio(_divide(d, c), _divide(b, a), confidence)
+        return decisions.judge_direction(ratio)
 
     def series(self, claim: Claim) -> list[tuple[str, dict[int, float]]]:
         """Return the claim's arms with their figures by round.
 
         Arms of a sweep are in the order of its axis.
         """
-        sweep = self.sweep(claim)
-        names = (
-            [sweep[value] for value in sort_values(sweep)]
-            if claim.arms
-            else _named_arms(claim)
-        )
+        names = _named_arms(claim)
+        if claim.arms:
+            sweep = self.sweep(claim)
+            names = [sweep[value] for value in sort_values(sweep)]
+        figure = of_claim(claim.figure)
         return [
-            (name, ranking.clean_rounds(self.run, name, of_claim(claim.figure).of))
-            for name in names
+            (name, ranking.clean_rounds(self.run, name, figure.of)) for name in names
         ]
 
     def sweep(self, claim: Claim) -> dict[AxisValue, str]:
@@ -221,119 +208,133 @@ class ClaimEvidence:
         return f"the machine could not run {missing}" if missing else ""
 
 
+def _divide(these: Series, those: Series) -> dict[int, float]:
+    common = these.keys() & those.keys()
+    return {number: these[number] / those[number] for number in common}
+
+
 def _judge(
-    evidence: ClaimEvidence, claim: Claim, cautions: Sequence[Caution]
+    evidence: ClaimEvidence,
+    claim: Claim,
+    cautions: Sequence[Caution],
 ) -> ClaimResult:
     """Judge one claim by trials without errors. `cautions`: all of the run."""
-    run, figure = evidence.run, of_claim(claim.figure)
+    run = evidence.run
+    figure = of_claim(claim.figure)
     arms = arms_of_claim(claim)
-    doubts = [one for one in cautions if not arms.isdisjoint(one.arms)]
     finished = {name: run.finished_trials_of(name) for name in sorted(arms)}
     finding = evidence.finding(claim, decisions.confidence_of(run.experiment.precision))
     bounded = [name for name, trials in finished.items() if figure.has_bounds(trials)]
     if bounded:  # the rounds that do not count may be the slowest of their arm
         finding = replace(finding, verdict="inconclusive")
-    shortfalls = {
-        name: why
-        for name, trials in finished.items()
-        if (why := ranking.shortfall(trials))
-    }
-    unlike = {
-        name: why for name, why in ranking.unlike_arms(run).items() if name in arms
-    }
-    axis, source = sort_values(evidence.sweep(claim)), run.experiment.source
+    short = {}
+    for name, trials in finished.items():
+        reason = ranking.shortfall(trials)
+        if reason is not None:
+            short[name] = reason
+    unlike = ranking.unlike_arms(run)
+    unlike = {name: unlike[name] for name in unlike if name in arms}
+    axis = sort_values(evidence.sweep(claim))
+    reasons = (short | unlike).items()
+    measured = evidence.missing_arms(claim) or "; ".join(
+        f"{name} is not compared: {reason}" for name, reason in reasons
+    )
+    if not measured:
+        measured = _describe_ratio(claim, finding, finished, axis)
+        measured += _describe_failed(finished)
     settles = None
     if finding.verdict == "inconclusive" and not unlike:
-        settles = _settles(evidence, claim, finding, [*shortfalls], bounded)
-    turning = finding.turning
-    between = turning.between if turning else None
-    shared: dict[str, Any] = {
-        name: value for name, value in claim if name in ClaimResult.model_fields
-    }
+        settles = _settles(
+            evidence,
+            claim,
+            finding,
+            [*short],
+            bounded,
+        )
+    source = None
+    if run.experiment.source is not None and not claim.control:
+        source = f"{run.experiment.source.authors}, {run.experiment.source.date}"
+    doubts = [
+        caution.kind
+        for caution in cautions
+        if not arms.isdisjoint(caution.arms)
+        and (not caution.figures or figure.key in caution.figures)
+    ]
+    shared = {name: value for name, value in claim if name in ClaimResult.model_fields}
     return ClaimResult(
         **shared,
-        source=(
-            f"{source.authors}, {source.date}" if source and not claim.control else None
-        ),
-        verdict=finding.verdict,
-        ratio=finding.ratio.value if finding.ratio else None,
-        interval=finding.ratio.interval if finding.ratio else None,
-        best=axis[turning.best] if turning else None,
-        knee=axis[turning.knee] if turning and _shows_knee(axis, between) else None,
-        knee_between=(axis[between[0]], axis[between[1]]) if between else None,
-        rounds=finding.ratio.rounds if finding.ratio else 0,
-        measured=evidence.missing_arms(claim)
-        or "; ".join(
-            f"{name} is not compared: {why}"
-            for name, why in (shortfalls | unlike).items()
-        )
-        or _measured(claim, finding, finished, axis),
+        **_fields_of_finding(finding, axis),
+        source=source,
+        measured=measured,
         settles=settles,
-        cautions=[
-            one.kind for one in doubts if not one.figures or figure.key in one.figures
-        ],
+        cautions=doubts,
     )
 
 
-def _measured(
+def _fields_of_finding(finding: Finding, axis: Sequence[AxisValue]) -> dict[str, Any]:
+    ratio, turning = finding.ratio, finding.turning
+    fields: dict[str, Any] = {"verdict": finding.verdict, "rounds": 0}
+    if ratio is not None:
+        fields["ratio"] = ratio.value
+        fields["interval"] = ratio.interval
+        fields["rounds"] = ratio.rounds
+    if turning is not None:
+        fields["best"] = axis[turning.best]
+        if turning.between is not None:
+            first, last = turning.between
+            fields["knee_between"] = axis[first], axis[last]
+            if _shows_knee(axis, turning.between):
+                fields["knee"] = axis[turning.knee]
+    return fields
+
+
+def _describe_failed(finished: dict[str, list[Trial]]) -> str:
+    """Return how many rounds do not count, to be added to a sentence."""
+    parts = []
+    for name, trials in finished.items():
+        failed = [trial for trial in trials if trial.figures.errors]
+        if failed:
+            parts.append(f"{len(failed)} of {name}")
+    if not parts:
+        return ""
+    return f"; without rounds in which requests failed: {', '.join(parts)}"
+
+
+def _describe_ratio(
     claim: Claim,
     finding: Finding,
     finished: dict[str, list[Trial]],
     axis: Sequence[AxisValue],
 ) -> str:
-    """Say what was measured, and how many rounds do not count.
-
-    Arms are named with their concurrency if it differs.
-    """
-    label = of_claim(claim.figure).label
-    flights = {
-        name: trials[0].planned.concurrency
-        for name in _named_arms(claim)
-        if (trials := finished[name])
-    }
-    shows_flights = len(set(flights.values())) > 1
-    a, b, c, d = (
-        f"{name} (c={flights[name]})" if shows_flights and name in flights else name
-        for name in (claim.a, claim.b, claim.c, claim.d)
-    )
+    """Return what was measured. Arms have their concurrency if it differs."""
     if finding.ratio is None:
-        said = "no round has a trial without errors of every arm"
-    elif claim.kind == "optimum" and finding.turning is not None:
+        return "no round has a trial without errors of every arm"
+    ratio = units.ratio(finding.ratio.value)
+    label = of_claim(claim.figure).label
+    if claim.kind == "optimum" and finding.turning is not None:
+        best, between = finding.turning.best, finding.turning.between
         said = (
-            f"least {label} at {axis[finding.turning.best]},"
-            f" {knee_text(axis, finding.turning.between)}"
+            f"least {label} at {axis[best]}, {knee_text(axis, between)}; the better end"
+            f" of {axis[0]} and {axis[-1]} has {ratio} times the least between them"
         )
-        said += (
-            f"; the better end of {axis[0]} and {axis[-1]} has"
-            f" {units.ratio(finding.ratio.value)} times the least"
-        )
-        said += " between them"
         if len(axis) > 3:
             said += (
                 f" (interval of at least 95 % for the best of these {len(axis) - 2})"
             )
-    elif claim.kind == "spread":
-        said = (
-            f"the {label} of {b} varies {units.ratio(finding.ratio.value)} times as"
-            f" much as that of {a}"
-        )
-    elif claim.kind == "narrower":
-        said = (
-            f"{d} over {c} in {label} is {units.ratio(finding.ratio.value)} times {b}"
-            f" over {a}"
-        )
-    else:
-        said = f"{b} has {units.ratio(finding.ratio.value)} times the {label} of {a}"
-    failed = {
-        name: sum(bool(trial.figures.errors) for trial in trials)
-        for name, trials in finished.items()
-    }
-    parts = [f"{count} of {name}" for name, count in failed.items() if count]
-    return (
-        f"{said}; without rounds in which requests failed: {', '.join(parts)}"
-        if parts
-        else said
-    )
+        return said
+    names = _named_arms(claim)
+    in_flight = [finished[name][0].planned.concurrency for name in names]
+    if len(set(in_flight)) > 1:
+        names = [
+            f"{name} (c={count})" for name, count in zip(names, in_flight, strict=True)
+        ]
+    a, b, *others = names
+    if claim.kind == "spread":
+        return f"the {label} of {b} varies {ratio} times as much as that of {a}"
+    if claim.kind == "narrower":
+        c, d = others
+        return f"{d} over {c} in {label} is {ratio} times {b} over {a}"
+    return f"{b} has {ratio} times the {label} of {a}"
 
 
 def _settles(
@@ -358,14 +359,17 @@ def _settles(
             f"trials of {', '.join(bounded)} in which fewer requests fail: their"
             f" {label} is only a lower bound"
         )
-    if missing := dict.fromkeys(
-        name for name, figures in evidence.series(claim) if not figures
-    ):
-        return f"trials of {', '.join(missing)} without errors"
+    missing = [name for name, figures in evidence.series(claim) if not figures]
+    if missing:
+        return f"trials of {', '.join(dict.fromkeys(missing))} without errors"
     return _more_rounds(claim, finding, evidence.run.experiment.precision)
 
 
-def _more_rounds(claim: Claim, finding: Finding, precision: float | None) -> str:
+def _more_rounds(
+    claim: Claim,
+    finding: Finding,
+    precision: float | None,
+) -> str:
     if finding.negligible:
         share = f"{(finding.negligible - 1) * 100:.2g} %"
         known = f"there is no difference of {share}"
@@ -389,9 +393,7 @@ def _more_rounds(claim: Claim, finding: Finding, precision: float | None) -> str
             f"no number of rounds: the ratio lies on the limit{of_band}, to the"
             " requested precision"
         )
-    if finding.more_rounds:
-        return (
-            f"about {units.rounds(finding.more_rounds)} at this spread (--rounds"
-            f" {finding.more_rounds})"
-        )
-    return decisions.NOT_WORTH
+    rounds = finding.more_rounds
+    if not rounds:
+        return decisions.NOT_WORTH
+    return f"about {units.rounds(rounds)} at this spread (--rounds {rounds})"
