@@ -11,10 +11,9 @@ list cautions` prints it. All messages of one rule make one caution.
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import median, mode
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from clientlab.results.document import Caution, Run, failed_for_good
 from clientlab.results.figures import BY_KEY, FIGURES, cost_of, ranked_by
 from clientlab.results.surroundings import is_free_threaded
 from clientlab.statistics.decisions import decide
-from clientlab.statistics.drift import FEWEST_PARTS, find_drift
+from clientlab.statistics.drift import FEWEST_PARTS, Drift, find_drift
 from clientlab.statistics.histogram import QUANTILES
 from clientlab.statistics.ratios import FEWEST_ROUNDS
 from clientlab.text import first_paragraph
@@ -34,33 +33,34 @@ from clientlab.trial.bottleneck import SHORT_SECONDS, describe_growth
 from clientlab.trial.result import Bound, Trial
 from clientlab.workload.load import is_warm
 
-_MOST_WRITE_ERROR = 1e-3  # seconds by which an upstream may write an event late, at p99
+_MOST_WRITE_ERROR = 1e-3
+"""Seconds by which an upstream may write an event late, at p99."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a rule looks at: an arm with its finished trials, or the whole run if `arm`
-    is empty.
-
-    `slower_than`: the trials of the arm that it is compared with, if it is found to be
-    slower.
-    """
+    """What a rule looks at: an arm, or the whole run if `arm` is empty."""
 
     run: Run
     arm: str = ""
+
     trials: Sequence[Trial] = ()
+    """The finished trials of the arm."""
+
     slower_than: Sequence[Trial] = ()
+    """Those of the arm that it is compared with, if it is found to be slower."""
 
     @property
     def bottleneck(self) -> Bound | None:
         return commonest_verdict(self.trials)
 
     def at_least_half(self, holds: Callable[[Trial], bool]) -> list[Trial]:
-        """Return the trials for which `holds` is true if they are at least half: fewer
-        do not move the median.
+        """Return the trials for which `holds` is true if they are at least half.
+
+        Fewer do not move the median.
         """
-        found = [trial for trial in self.trials if holds(trial)]
-        return found if 2 * len(found) >= len(self.trials) else []
+        holding = [trial for trial in self.trials if holds(trial)]
+        return holding if 2 * len(holding) >= len(self.trials) else []
 
 
 Check = Callable[[Scope], str | None]
@@ -71,18 +71,22 @@ class Rule:
     """A decorator that registers a check as a rule.
 
     Its arguments are what the rule's cautions have in common.
-
-    `phrase` stands for the caution in short reports, which leave out `minor` ones.
-    `figures` are the keys of the figures in doubt; empty means all. Reports mark the
-    arms of a caution that `marks` them: without its cause, they might be in another
-    order.
     """
 
     phrase: str
+    """It stands for the caution in short reports."""
+
     advice: str
+
     figures: Sequence[str] = ()
+    """The keys of the figures in doubt; empty means all."""
+
     marks: bool = False
+    """Reports mark the arms: without its cause, they might be in another order."""
+
     minor: bool = False
+    """Short reports leave it out."""
+
     whole_run: bool = False
     check: Check = field(init=False)
 
@@ -106,52 +110,50 @@ RULES: list[Rule] = []  # all rules, most serious first
 
 def cautions_of(run: Run) -> list[Caution]:
     """Return the cautions of a run, most serious first."""
-    arms = _scopes(run)
+    scopes = _scopes(run)
     cautions = []
     for rule in RULES:
         arms_by_message: dict[str, list[str]] = {}
-        for scope in [Scope(run)] if rule.whole_run else arms:
-            if message := rule.check(scope):
+        for scope in [Scope(run)] if rule.whole_run else scopes:
+            message = rule.check(scope)
+            if message:
                 arms_by_message.setdefault(message, []).append(scope.arm)
-        if arms_by_message:
-            parts = [
-                message if rule.whole_run else f"{', '.join(names)}: {message}"
-                for message, names in arms_by_message.items()
-            ]
-            names = (
-                []
-                if rule.whole_run
-                else sorted(
-                    name for names in arms_by_message.values() for name in names
-                )
+        texts = []
+        arms: list[str] = []
+        for message, names in arms_by_message.items():
+            if rule.whole_run:
+                texts.append(message)
+            else:
+                texts.append(f"{', '.join(names)}: {message}")
+                arms += names
+        if texts:
+            caution = Caution(
+                kind=rule.kind,
+                text="; ".join(texts),
+                advice=rule.advice,
+                arms=sorted(arms),
+                figures=list(rule.figures),
             )
-            cautions.append(
-                Caution(
-                    kind=rule.kind,
-                    text="; ".join(parts),
-                    advice=rule.advice,
-                    arms=names,
-                    figures=[*rule.figures],
-                )
-            )
+            cautions.append(caution)
     return cautions
 
 
 def _scopes(run: Run) -> list[Scope]:
     """Return what a rule looks at, for each arm."""
-    arms = {arm_key(arm): arm.name for arm in run.experiment.arms}
+    names = {arm_key(arm): arm.name for arm in run.experiment.arms}
     references = {}
     for group, standings in rank_arms(run).items():
-        for one in standings:
-            if one.ratio is not None and decide(one.ratio).word == "slower":
-                references[arms[group, one.name]] = arms[group, one.reference]
+        for standing in standings:
+            if decide(standing.ratio).word == "slower":
+                name = names[group, standing.name]
+                references[name] = names[group, standing.reference]
     scopes = []
     for arm in run.experiment.arms:
-        reference = references.get(arm.name)
-        slower_than = [] if reference is None else run.finished_trials_of(reference)
-        scopes.append(
-            Scope(run, arm.name, run.finished_trials_of(arm.name), slower_than)
-        )
+        slower_than: list[Trial] = []
+        if arm.name in references:
+            slower_than = run.finished_trials_of(references[arm.name])
+        trials = run.finished_trials_of(arm.name)
+        scopes.append(Scope(run, arm.name, trials, slower_than))
     return scopes
 
 
@@ -160,8 +162,8 @@ def commonest_verdict(trials: Iterable[Trial]) -> Bound | None:
 
     None if no trial has a verdict.
     """
-    counts = Counter(trial.bound for trial in trials if trial.bound is not None)
-    return counts.most_common(1)[0][0] if counts else None
+    verdicts = [trial.bound for trial in trials if trial.bound is not None]
+    return mode(verdicts) if verdicts else None
 
 
 @Rule(
@@ -180,7 +182,8 @@ def left_out(of: Scope) -> str | None:
         f"{other} was measured in place of {strategy}"
         for strategy, other in plan.replaced.items()
     ]
-    if unavailable := plan.unavailable_among(plan.unavailable_arms):
+    unavailable = plan.unavailable_among(plan.unavailable_arms)
+    if unavailable:
         missing.append(f"not measured: {unavailable}")
     return "; ".join(missing)
 
@@ -192,12 +195,11 @@ def left_out(of: Scope) -> str | None:
 )
 def failed_trials(of: Scope) -> str | None:
     """The arm has fewer rounds, perhaps only its good ones: do not rank it yet."""
-    failed, count = failed_for_good(of.run, of.arm), len(of.run.trials_of(of.arm))
-    return (
-        f"{len(failed)} of {count} trials failed: {failed[0].reason}"
-        if failed
-        else None
-    )
+    failed = failed_for_good(of.run, of.arm)
+    if not failed:
+        return None
+    count = len(of.run.trials_of(of.arm))
+    return f"{len(failed)} of {count} trials failed: {failed[0].reason}"
 
 
 @Rule(
@@ -211,32 +213,23 @@ def errors(of: Scope) -> str | None:
     hidden = _hides_resets(of)
     if not faulty:
         return hidden
-    share = sum(trial.figures.failed for trial in faulty) / sum(
-        trial.figures.requests for trial in faulty
-    )
-    kinds = ", ".join(
-        sorted({kind for trial in faulty for kind in trial.figures.errors})
-    )
-    where = (
-        ""
-        if len(faulty) == len(of.trials)
-        else f" in {len(faulty)} of {len(of.trials)} rounds"
-    )
-    lowest = next((key for key in QUANTILES if BY_KEY[key].has_bounds(faulty)), None)
-    bounds = f"; {lowest} and above are lower bounds (≥)" if lowest else ""
-    return (
-        f"{units.share(share)} of the requests failed{where}"
-        f" ({kinds}){bounds}{f'; {hidden}' if hidden else ''}"
-    )
+    failed = sum(trial.figures.failed for trial in faulty)
+    requests = sum(trial.figures.requests for trial in faulty)
+    message = f"{units.share(failed / requests)} of the requests failed"
+    if len(faulty) < len(of.trials):
+        message += f" in {len(faulty)} of {len(of.trials)} rounds"
+    kinds = set[str]().union(*(trial.figures.errors for trial in faulty))
+    message += f" ({', '.join(sorted(kinds))})"
+    bounded = [key for key in QUANTILES if BY_KEY[key].has_bounds(faulty)]
+    if bounded:
+        message += f"; {bounded[0]} and above are lower bounds (≥)"
+    return f"{message}; {hidden}" if hidden else message
 
 
 def _hides_resets(of: Scope) -> str | None:
-    """Return that requests may have been sent again, if some were reset in the run and
-    the arm's library does that.
-    """
-    if not of.trials or not any(
-        "reset" in trial.figures.errors for trial in of.run.trials
-    ):
+    """Return that the arm's library sends reset requests again, if some were reset."""
+    was_reset = any("reset" in trial.figures.errors for trial in of.run.trials)
+    if not of.trials or not was_reset:
         return None
     with contextlib.suppress(LabError):  # a plug-in that is not installed here
         strategy = strategies.find(of.trials[0].planned.strategy)
@@ -273,19 +266,18 @@ def overlong(of: Scope) -> str | None:
     A trial is overlong if it took at least twice its duration and at least 1 s longer.
     Open loads are exempt: they fall behind their schedule.
     """
-    worst = max(
-        of.trials, key=lambda trial: trial.figures.wall_seconds or 0.0, default=None
-    )
-    asked = (
-        of.run.experiment.workloads[worst.planned.workload].duration if worst else None
-    )
-    if worst is None or asked is None or worst.figures.open_load is not None:
+    if not of.trials:
         return None
+    worst = max(of.trials, key=lambda trial: trial.figures.wall_seconds or 0.0)
+    asked = of.run.experiment.workloads[worst.planned.workload].duration
     taken = worst.figures.wall_seconds or 0.0
+    if asked is None or worst.figures.open_load is not None:
+        return None
     if taken < max(2 * asked, asked + 1):
         return None
     reason = f"bottleneck: {worst.bound}"
-    if expired := worst.figures.errors.get("timeout"):
+    expired = worst.figures.errors.get("timeout")
+    if expired:
         reason = f"{expired:,} of {worst.figures.requests:,} requests timed out"
     return f"took {units.time(taken)} instead of {asked:g} s ({reason})"
 
@@ -300,30 +292,28 @@ def overloaded(of: Scope) -> str | None:
     """The arm did not keep up with the planned rate: do not quote its latencies for
     that rate.
     """
-    behind = [
-        load
+    loads = [
+        trial.figures.open_load
         for trial in of.trials
-        if trial.bound == "behind-schedule" and (load := trial.figures.open_load)
+        if trial.bound == "behind-schedule"
     ]
+    behind = list(filter(None, loads))
     if behind:
         worst = min(
             behind, key=lambda load: load.achieved_per_second / load.planned_per_second
         )
-        sent = (
-            f"{units.rate(worst.achieved_per_second)} of"
-            f" {units.rate(worst.planned_per_second)} requests/s"
-        )
+        achieved = units.rate(worst.achieved_per_second)
+        planned = units.rate(worst.planned_per_second)
         dropped = f", dropped {worst.dropped:,}" if worst.dropped else ""
         return (
-            f"sent {sent}{dropped}, with {worst.in_flight_at_end or 0:,} in flight at"
-            " the end"
+            f"sent {achieved} of {planned} requests/s{dropped}, with"
+            f" {worst.in_flight_at_end or 0:,} in flight at the end"
         )
-    grown = next((trial for trial in of.trials if trial.bound == "overloaded"), None)
-    return (
-        f"sent on schedule, but {describe_growth(grown.figures) or 'the backlog grew'}"
-        if grown
-        else None
-    )
+    for trial in of.trials:
+        if trial.bound == "overloaded":
+            growth = describe_growth(trial.figures) or "the backlog grew"
+            return f"sent on schedule, but {growth}"
+    return None
 
 
 @Rule(
@@ -339,13 +329,15 @@ def late_starts(of: Scope) -> str | None:
     alone is about 0.1 ms late.
     """
     planned, sent = BY_KEY["p99"], BY_KEY["sent_p99"]
-    late, real = planned.over_rounds(of.trials), sent.over_rounds(of.trials)
-    if late is None or real is None or late < max(1.2 * real, real + 0.001):
+    from_planned = planned.over_rounds(of.trials)
+    from_sent = sent.over_rounds(of.trials)
+    if from_planned is None or from_sent is None:
         return None
-    shown = planned.text(late, at_least=planned.is_bound(of.trials))
-    return (
-        f"p99 is {shown} from the planned start and {sent.text(real)} from the real one"
-    )
+    if from_planned < max(1.2 * from_sent, from_sent + 0.001):
+        return None
+    shown = planned.text(from_planned, at_least=planned.is_bound(of.trials))
+    real = sent.text(from_sent)
+    return f"p99 is {shown} from the planned start and {real} from the real one"
 
 
 @Rule(
@@ -361,11 +353,9 @@ def server_bound(of: Scope) -> str | None:
     the server.
     """
     replacements = of.run.experiment.replaced.values()
-    if any(
-        trial.figures.driver is not None or trial.planned.strategy in replacements
-        for trial in of.trials
-    ):
-        return None
+    for trial in of.trials:
+        if trial.figures.driver or trial.planned.strategy in replacements:
+            return None
     bounds = {
         "upstream-bound": "the upstream was the bottleneck",
         "upstream-threads": "the upstream's threads were the bottleneck",
@@ -376,41 +366,44 @@ def server_bound(of: Scope) -> str | None:
 
 
 def _describe_unequal_upstream(of: Scope) -> str | None:
-    """Return how much longer the upstream held an arm's requests if that is most of
-    what makes the arm slower.
+    """Return how much longer the upstream held an arm's requests.
+
+    Return None if that is not most of what makes the arm slower.
     """
     if not all(trial.figures.windows for trial in (*of.trials, *of.slower_than)):
         return None
-
-    def compute_work(trial: Trial) -> float | None:
-        """Return the seconds that the upstream held a request beyond the delay that it
-        asked for.
-        """
-        use, asked = trial.servers.upstream, trial.figures.delay_seconds
-        if use is None or use.held_seconds is None or not use.requests or asked is None:
-            return None
-        return use.held_seconds / use.requests - asked
-
-    def compute_cycle(trial: Trial) -> float:
-        return trial.planned.concurrency * cost_of(trial)
-
-    works = [
-        [compute_work(trial) for trial in trials]
-        for trials in (of.trials, of.slower_than)
-    ]
-    own, other = ([work for work in one if work is not None] for one in works)
-    if not own or not other:
+    held = _median_held(of.trials)
+    other_held = _median_held(of.slower_than)
+    if held is None or other_held is None:
         return None
-    longer = median(own) - median(other)
-    slower = median(map(compute_cycle, of.trials)) - median(
-        map(compute_cycle, of.slower_than)
-    )
+    longer = held - other_held
+    cycle = median(map(_cycle_seconds, of.trials))
+    slower = cycle - median(map(_cycle_seconds, of.slower_than))
     if longer <= slower / 2:
         return None
     return (
         f"the upstream held its requests {units.time(longer)} longer, which is most of"
         " the difference"
     )
+
+
+def _cycle_seconds(trial: Trial) -> float:
+    return trial.planned.concurrency * cost_of(trial)
+
+
+def _median_held(trials: Iterable[Trial]) -> float | None:
+    """Return how long the upstream held requests beyond the delay that they asked for.
+
+    Return None if it is unknown.
+    """
+    held = []
+    for trial in trials:
+        use, delay = trial.servers.upstream, trial.figures.delay_seconds
+        if use is None or use.held_seconds is None or delay is None:
+            continue
+        if use.requests:
+            held.append(use.held_seconds / use.requests - delay)
+    return median(held) if held else None
 
 
 @Rule(
@@ -424,11 +417,9 @@ def late_events(of: Scope) -> str | None:
     """
     error = BY_KEY["write_error_p99"]
     late = of.at_least_half(lambda trial: (error.of(trial) or 0.0) > _MOST_WRITE_ERROR)
-    return (
-        f"the p99 of the write error is {error.text(error.over_rounds(late))}"
-        if late
-        else None
-    )
+    if not late:
+        return None
+    return f"the p99 of the write error is {error.text(error.over_rounds(late))}"
 
 
 @Rule(
@@ -440,11 +431,9 @@ def machine(of: Scope) -> str | None:
     """Client and servers competed for the cores: a larger machine may give another
     order.
     """
-    return (
-        "all cores were full, but no single part was"
-        if of.bottleneck == "machine"
-        else None
-    )
+    if of.bottleneck != "machine":
+        return None
+    return "all cores were full, but no single part was"
 
 
 @Rule(
@@ -455,11 +444,9 @@ def machine(of: Scope) -> str | None:
 )
 def unaccounted(of: Scope) -> str | None:
     """Find out what the client waits for before you blame the library."""
-    return (
-        "nothing that the lab measures explains the latency"
-        if of.bottleneck == "unaccounted"
-        else None
-    )
+    if of.bottleneck != "unaccounted":
+        return None
+    return "nothing that the lab measures explains the latency"
 
 
 @Rule(
@@ -475,51 +462,49 @@ def drift(of: Scope) -> str | None:
     Found: a line or a step over five rounds or more, a line within the rounds, and from
     three rounds on a change of more than four times. False alarms: 0 to 2 % of runs.
     """
-    trials = {
-        arm.name: of.run.finished_trials_of(arm.name) for arm in of.run.experiment.arms
-    }
-    rounds = {
-        name: tuple(trial.planned.round for trial in arm)
-        for name, arm in trials.items()
-    }
-    most = max(rounds.values(), key=len, default=())
-    whole = {name: arm for name, arm in trials.items() if rounds[name] == most}
-    if len(most) < FEWEST_ROUNDS or not all(
-        cost_of(trial) > 0 for arm in whole.values() for trial in arm
-    ):
+    rounds_of: dict[str, tuple[int, ...]] = {}
+    for arm in of.run.experiment.arms:
+        trials = of.run.finished_trials_of(arm.name)
+        rounds_of[arm.name] = tuple(trial.planned.round for trial in trials)
+    most = max(rounds_of.values(), key=len, default=())
+    names = [name for name, rounds in rounds_of.items() if rounds == most]
+    whole = [of.run.finished_trials_of(name) for name in names]
+    costs = np.array([[*map(cost_of, trials)] for trials in whole])
+    if len(most) < FEWEST_ROUNDS or not (costs > 0).all():
         return None
-    by_round = np.log([[cost_of(trial) for trial in arm] for arm in whole.values()])
-    parts = [[_costs_by_part(trial) for trial in arm] for arm in whole.values()]
-    is_divided = all(part is not None for arm in parts for part in arm)
-    found = find_drift(by_round, np.array(parts) if is_divided else None)
-    if found is None:
+    parts = [[*map(_costs_by_part, trials)] for trials in whole]
+    is_divided = all(None not in of_arm for of_arm in parts)
+    by_part = np.array(parts) if is_divided else None
+    change = find_drift(np.log(costs), by_part)
+    if change is None:
         return None
-    names = [*whole]
-    who = ", ".join(names[place] for place in found.arms) or "all arms"
-    label = ranked_by(next(iter(whole.values()))).label
-    times = units.ratio(max(found.factor, 1 / found.factor))
-    change = f"becomes {times} times {'longer' if found.factor > 1 else 'shorter'}"
-    if found.kind == "within":
-        when = "within each round"
-    else:
-        when = (
-            "over the rounds"
-            if found.rounds is None
-            else f"after {units.count(found.rounds)} rounds"
-        )
-        when = "after the first round" if found.rounds == 1 else when
-    return f"the {label} of {who} {change} {when}"
+    arms = ", ".join(names[place] for place in change.arms) or "all arms"
+    times = units.ratio(max(change.factor, 1 / change.factor))
+    word = "longer" if change.factor > 1 else "shorter"
+    label = ranked_by(whole[0]).label
+    return f"the {label} of {arms} becomes {times} times {word} {_say_when(change)}"
+
+
+def _say_when(drift: Drift) -> str:
+    if drift.kind == "within":
+        return "within each round"
+    if drift.rounds is None:
+        return "over the rounds"
+    if drift.rounds == 1:
+        return "after the first round"
+    return f"after {units.count(drift.rounds)} rounds"
 
 
 def _costs_by_part(trial: Trial) -> list[float] | None:
-    """Return the logarithms of the time per request in equal parts of a trial; None if
-    it has too few slices.
+    """Return the logarithms of the time per request in equal parts of a trial.
+
+    Return None if it has too few slices.
     """
     rates = [window.rate for window in trial.figures.windows]
-    known = [rate for rate in rates if rate]
-    if len(known) < len(rates) or len(known) < FEWEST_PARTS:
+    if len(rates) < FEWEST_PARTS or not all(rates):
         return None
-    return [-float(np.log(part).mean()) for part in np.array_split(known, FEWEST_PARTS)]
+    parts = np.array_split(np.array(rates, np.float64), FEWEST_PARTS)
+    return [-float(np.log(part).mean()) for part in parts]
 
 
 @Rule(
@@ -536,17 +521,17 @@ def start_up(of: Scope) -> str | None:
     """
     if of.bottleneck == "start-up":
         return "most of the time passed before the last process of the pool had started"
+    connections = BY_KEY["connections"]
     opened = of.at_least_half(
-        lambda trial: (
-            (BY_KEY["connections"].of(trial) or 0) > 0.05 * trial.figures.requests
-        )
+        lambda trial: (connections.of(trial) or 0) > 0.05 * trial.figures.requests
     )
-    if not opened or not is_warm(
-        of.run.experiment.workloads[opened[0].planned.workload]
-    ):
+    if not opened:
+        return None
+    planned = opened[0].planned
+    if not is_warm(of.run.experiment.workloads[planned.workload]):
         return None
     with contextlib.suppress(LabError):  # a plug-in that is not installed here
-        if strategies.find(opened[0].planned.strategy).policy != "per call":
+        if strategies.find(planned.strategy).policy != "per call":
             return (
                 "connections that should have been warm were opened during the measured"
                 " time"
@@ -562,37 +547,34 @@ def start_up(of: Scope) -> str | None:
 )
 def gil_on(of: Scope) -> str | None:
     """Do not judge free threading by this arm."""
-    machine = of.run.surroundings
-    builds = {
-        name: one.python_build for name, one in (machine.environments or {}).items()
-    }
-    locked = [
-        trial.planned.environment
-        for trial in of.trials
-        if trial.measured is not None and trial.measured.gil
-    ]
-    on = any(
-        is_free_threaded(builds.get(environment or "", machine.python_build))
-        for environment in locked
-    )
-    return "this Python is built for free threading, but the GIL was on" if on else None
+    surroundings = of.run.surroundings
+    environments = surroundings.environments or {}
+    for trial in of.trials:
+        build = surroundings.python_build
+        if trial.planned.environment in environments:
+            build = environments[trial.planned.environment].python_build
+        has_gil = trial.measured is not None and trial.measured.gil
+        if has_gil and is_free_threaded(build):
+            return "this Python is built for free threading, but the GIL was on"
+    return None
 
 
 @Rule(
     "waits for a free connection (*)",
     "compare wall times (in an open load: latencies from the planned start) with "
     "executors that wait before the clock starts (semaphore, workers, threads)",
-    figures=[one.key for one in FIGURES if one.bounded and not one.before_send],
+    figures=[
+        figure.key for figure in FIGURES if figure.bounded and not figure.before_send
+    ],
 )
 def waits_for_connection(of: Scope) -> str | None:
     """Do not compare these latencies with those of executors that wait before the clock
     starts.
     """
-    waits = any(trial.figures.waits_for_connection for trial in of.trials)
+    if not any(trial.figures.waits_for_connection for trial in of.trials):
+        return None
     return (
         "latencies include the wait for a free connection or HTTP/2 stream (marked *)"
-        if waits
-        else None
     )
 
 
@@ -604,19 +586,18 @@ def waits_for_connection(of: Scope) -> str | None:
 def changed(of: Scope) -> str | None:
     """Do not quote the run as the result of the experiment."""
     plan = of.run.experiment
-    found = [f"quick form: {'; '.join(plan.shortened)}"] if plan.shortened else []
-    found += (
-        [f"changed on the command line: {'; '.join(plan.changed)}"]
-        if plan.changed
-        else []
-    )
-    found += [
-        f"other surroundings from trial {one.trials + 1} on:"
-        f" {'; '.join(one.differences)}"
-        for one in of.run.resumed
-        if one.differences
+    changes = []
+    if plan.shortened:
+        changes.append(f"quick form: {'; '.join(plan.shortened)}")
+    if plan.changed:
+        changes.append(f"changed on the command line: {'; '.join(plan.changed)}")
+    changes += [
+        f"other surroundings from trial {resumption.trials + 1} on:"
+        f" {'; '.join(resumption.differences)}"
+        for resumption in of.run.resumed
+        if resumption.differences
     ]
-    return "; ".join(found)
+    return "; ".join(changes)
 
 
 @Rule(
@@ -630,13 +611,10 @@ def few_rounds(of: Scope) -> str | None:
         return (
             f"an interval needs {FEWEST_ROUNDS} rounds, and there are {of.run.rounds}"
         )
-    wide = of.run.rounds_ended == "time-budget"
-    return (
-        "time ran out before all intervals were within"
-        f" {of.run.experiment.precision:.2%}"
-        if wide
-        else None
-    )
+    if of.run.rounds_ended != "time-budget":
+        return None
+    precision = f"{of.run.experiment.precision:.2%}"
+    return f"time ran out before all intervals were within {precision}"
 
 
 @Rule(
@@ -645,12 +623,11 @@ def few_rounds(of: Scope) -> str | None:
 )
 def short_trials(of: Scope) -> str | None:
     """Chance has a large part in the result: measure longer before you compare."""
-    short = any(
-        (one.figures.wall_seconds or SHORT_SECONDS) < SHORT_SECONDS
-        for one in of.trials
-        if not one.is_cold
-    )
-    return f"trials took less than {SHORT_SECONDS:g} s" if short else None
+    for trial in of.trials:
+        seconds = trial.figures.wall_seconds or SHORT_SECONDS
+        if seconds < SHORT_SECONDS and not trial.is_cold:
+            return f"trials took less than {SHORT_SECONDS:g} s"
+    return None
 
 
 @Rule(
@@ -665,12 +642,11 @@ def few_requests(of: Scope) -> str | None:
     With ten, p99 of exponential delays has a standard deviation of 7 % and a bias of -1
     %; with one, 17 % and -9 % (order statistics of 20,000 and 100,000 draws).
     """
-    few = any(
-        one.figures.requests < 1000 and one.figures.latency_seconds
-        for one in of.trials
-        if not one.is_cold
-    )
-    return "p99 rests on fewer than ten requests" if few else None
+    for trial in of.trials:
+        is_known = trial.figures.latency_seconds is not None and not trial.is_cold
+        if is_known and trial.figures.requests < 1000:
+            return "p99 rests on fewer than ten requests"
+    return None
 
 
 @Rule(
@@ -685,29 +661,26 @@ def noisy_trials(of: Scope) -> str | None:
     1.03 times its median if others took 0.2 to 0.5 cores, 1.20 times up to 1 core, and
     1.68 times above. Many kernels sample CPU time, with an error of 0.05 s per trial.
     """
+    if not of.at_least_half(_is_noisy):
+        return None
+    return "other programs took CPU time in at least half of the trials"
 
-    def is_noisy(trial: Trial) -> bool:
-        noise = None if trial.measured is None else trial.measured.disturbance
-        if noise is None or noise.seconds < SHORT_SECONDS:
-            return False
-        waited = (
-            noise.cpu_pressure_seconds is None
-            or noise.cpu_pressure_seconds >= 0.05 * noise.seconds
-        )
-        others = (noise.others_cpu_seconds or 0) >= max(0.1, 0.2 * noise.seconds)
-        return (waited and others) or (noise.steal_seconds or 0) >= 0.05 * noise.seconds
 
-    return (
-        "other programs took CPU time in at least half of the trials"
-        if of.at_least_half(is_noisy)
-        else None
-    )
+def _is_noisy(trial: Trial) -> bool:
+    noise = None if trial.measured is None else trial.measured.disturbance
+    if noise is None or noise.seconds < SHORT_SECONDS:
+        return False
+    if (noise.steal_seconds or 0) >= 0.05 * noise.seconds:
+        return True
+    waited = noise.cpu_pressure_seconds
+    if waited is not None and waited < 0.05 * noise.seconds:
+        return False
+    return (noise.others_cpu_seconds or 0) >= max(0.1, 0.2 * noise.seconds)
 
 
 _BY_KIND = {rule.kind: rule for rule in RULES}
 
-# A kind in the stored run of the demo, which was measured before the rule had another
-# name.
+# The stored run of the demo has the former name of this rule.
 _BY_KIND["not-warm"] = _BY_KIND["start-up"]
 
 REORDERING = frozenset(kind for kind, rule in _BY_KIND.items() if rule.marks)
