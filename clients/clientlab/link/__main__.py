@@ -1,10 +1,10 @@
-"""The link's process: ``python -m clientlab.link --rtt 35ms [--bandwidth 20mbit]
---forward HOST:PORT …``.
+"""The link's process, which relays TCP connections with a delay and a bandwidth.
 
-It prints ``{"ports": [51234]}`` when it accepts connections, with a port for each
-``--forward``. If its standard input is a pipe, it answers each line with the bytes that
-a limited bandwidth has carried, ``{"up_bytes": 5120, "down_bytes": …}``, and ends when
-the pipe closes.
+``python -m clientlab.link --rtt 35ms [--bandwidth 20mbit] --forward HOST:PORT …``
+prints ``{"ports": [51234]}`` when it accepts connections, with a port for each
+``--forward``. If standard input is a pipe, the process answers each line with the bytes
+that a limited bandwidth has carried, ``{"up_bytes": 5120, "down_bytes": …}``, and ends
+when the pipe closes.
 """
 
 from __future__ import annotations
@@ -35,6 +35,29 @@ def main(words: list[str]) -> None:
 
     Exit with code 2 if the arguments are wrong.
     """
+    parser = _make_parser()
+    given = parser.parse_args(words)
+    listen = given.listen or ["127.0.0.1:0"] * len(given.forward)
+    if len(listen) != len(given.forward):
+        parser.error("--listen: write one for each --forward, or none")
+    raise_descriptor_limit()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        rtt = parse_rtt(given.rtt)
+        bandwidth = parse_bandwidth(given.bandwidth) if given.bandwidth else None
+        link = Link(rtt, bandwidth)
+        targets = [_resolve(text) for text in given.forward]
+        listeners = [_listen(text) for text in listen]
+    except (OSError, ValueError) as error:  # ValueError also for an invalid DNS name
+        parser.error(f"{error} (to {', '.join(given.forward)})")
+    # Linux has a kernel timer. Elsewhere, asyncio's timers are more precise than
+    # uvloop's, which count milliseconds.
+    loop_factory = uvloop.new_event_loop if sys.platform == "linux" else None
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(_relay(link, listeners, targets))
+
+
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m clientlab.link", description="Relay TCP connections."
     )
@@ -55,35 +78,24 @@ def main(words: list[str]) -> None:
         metavar="HOST:PORT",
         help="one per --forward (free ports)",
     )
-    given = parser.parse_args(words)
-    listen = given.listen or ["127.0.0.1:0"] * len(given.forward)
-    if len(listen) != len(given.forward):
-        parser.error("--listen: write one for each --forward, or none")
-    raise_descriptor_limit()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        link = Link(
-            parse_rtt(given.rtt), given.bandwidth and parse_bandwidth(given.bandwidth)
-        )
-        # Looking up a name for each connection could take longer than the link's round
-        # trip.
-        targets = [
-            (host if ":" in host else socket.gethostbyname(host), port)
-            for host, port in map(_parse, given.forward)
-        ]
-        families = (socket.AF_INET, socket.AF_INET6)
-        listeners = [
-            socket.create_server(one, family=families[":" in one[0]])
-            for one in map(_parse, listen)
-        ]
-    except (OSError, ValueError) as error:  # ValueError also for an invalid DNS name
-        parser.error(f"{error} (to {', '.join(given.forward)})")
-    # Linux has a kernel timer. Elsewhere, asyncio's timers are more precise than
-    # uvloop's, which count milliseconds.
-    with asyncio.Runner(
-        loop_factory=uvloop.new_event_loop if sys.platform == "linux" else None
-    ) as runner:
-        runner.run(_relay(link, listeners, targets))
+    return parser
+
+
+def _resolve(text: str) -> HostPort:
+    """Return the address of a target.
+
+    A look-up of its name for each connection could take longer than a round trip.
+    """
+    host, port = _parse(text)
+    if ":" not in host:
+        host = socket.gethostbyname(host)
+    return host, port
+
+
+def _listen(text: str) -> socket.socket:
+    address = _parse(text)
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    return socket.create_server(address, family=family)
 
 
 def _parse(text: str) -> HostPort:
@@ -98,37 +110,36 @@ def _parse(text: str) -> HostPort:
 async def _relay(
     link: Link, listeners: list[socket.socket], targets: list[HostPort]
 ) -> None:
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
     agenda = Agenda(time.monotonic)
     agenda.set_timer = make_timer(loop, agenda.run)
-    up, down = (OneWay(agenda, link.rtt, link.bandwidth) for _ in range(2))
+    up = OneWay(agenda, link.rtt, link.bandwidth)
+    down = OneWay(agenda, link.rtt, link.bandwidth)
     for listener, target in zip(listeners, targets, strict=True):
-        await loop.create_server(
-            functools.partial(accept, up, down, target), sock=listener, backlog=65_535
-        )
+        make_side = functools.partial(accept, up, down, target)
+        await loop.create_server(make_side, sock=listener, backlog=65_535)
 
     def answer() -> None:
-        if asked := os.read(0, 4096):
-            for _ in range(asked.count(b"\n")):
-                _print(up_bytes=up.carried, down_bytes=down.carried)
-        else:
+        asked = os.read(0, 4096)
+        for _ in range(asked.count(b"\n")):
+            _print(up_bytes=up.carried, down_bytes=down.carried)
+        if not asked:
             loop.remove_reader(0)
             ended.set()
 
     with contextlib.suppress(OSError):  # standard input is closed
         if stat.S_ISFIFO(os.fstat(0).st_mode):
             loop.add_reader(0, answer)
+    # With 10,000 connections, a collection would take longer than a round trip.
     gc.freeze()
-    gc.set_threshold(
-        1_000_000
-    )  # objects; with 10,000 connections, a collection takes longer than a round trip
+    gc.set_threshold(1_000_000)
     _print(ports=[listener.getsockname()[1] for listener in listeners])
     await ended.wait()
 
 
 def _print(**figures: object) -> None:
-    sys.stdout.write(json.dumps(figures) + "\n")
-    sys.stdout.flush()
+    print(json.dumps(figures), flush=True)  # noqa: T201 - for the lab
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""The network path: the events of a link, its delay and bandwidth, and the congestion
-window of each connection.
+"""The network path of a link: events, delay, bandwidth and congestion windows.
 
 The last of `size` bytes leaves `size * 8 / bandwidth` seconds after the first, and the
 next ones wait until then. Only payload counts. Nothing is lost: while the bandwidth is
@@ -35,16 +34,14 @@ _LEAST_VARIATION = 0.2
 _PIECE_SECONDS = 1e-3
 _LEAST_QUEUE = 64 * 2**10
 _ROUNDING = 1e-9
-# Seconds that an event may be early: sharing a wake-up with its neighbour saves CPU
-# time.
+# Seconds that an event may be early: sharing a neighbour's wake-up saves CPU time.
 _EARLY = 50e-6
 
-Action = Callable[
-    [float, Any], None
-]  # a function of the time at which an event was due, and of the event's argument
-SetTimer = Callable[
-    [float | None], None
-]  # sets the timer to a time of `time.monotonic()`, or stops it with None
+Action = Callable[[float, Any], None]
+"""A function of the time at which an event was due, and of the event's argument."""
+
+SetTimer = Callable[[float | None], None]
+"""Sets the timer to a time of `time.monotonic()`, or stops it with None."""
 
 
 class Agenda:
@@ -69,8 +66,9 @@ class Agenda:
             self._set(due)
 
     def new_queue(self) -> Callable[[float, Action, Any], None]:
-        """Return a function that adds events in the order of their times, like arrivals
-        after a constant delay.
+        """Return a function that adds events to a new queue.
+
+        It is called in the order of their times, like arrivals after a constant delay.
         """
         events: deque[tuple[float, Action, Any]] = deque()
         self._queues.append(events)
@@ -85,7 +83,7 @@ class Agenda:
     def run(self) -> None:
         self._set_for = (
             -math.inf
-        )  # actions must not set the timer, which is set once, below
+        )  # actions must not set the timer: it is set once, below
         until = self.clock() + _EARLY
         while self._alarms and self._alarms[0][0] <= until:
             due, _, wake = heapq.heappop(self._alarms)
@@ -99,16 +97,16 @@ class Agenda:
 
     def _set(self, due: float) -> None:
         self._set_for = due
-        self.set_timer(due if due < math.inf else None)
+        if due == math.inf:
+            self.set_timer(None)
+        else:
+            self.set_timer(due)
 
 
 def make_timer(
     loop: asyncio.AbstractEventLoop, callback: Callable[[], None]
 ) -> SetTimer:
-    """Return the most precise timer of the system.
-
-    On Linux, those of event loops count milliseconds.
-    """
+    """Return the most precise timer of the system: event loops count milliseconds."""
     if has_kernel_timer():
         kernel = KernelTimer()
         loop.add_reader(kernel.descriptor, callback)
@@ -127,26 +125,28 @@ def make_timer(
 class OneWay:
     """One direction of a link, which all connections share.
 
-    `rtt`: seconds; `bandwidth`: bits per second, or None.
-
-    `carried`: bytes since the start. `piece`: the most bytes that leave at once, worth
-    a millisecond. The bandwidth is full while bytes wait for longer than one round trip
-    and than 64 KiB take.
+    `rtt`: seconds; `bandwidth`: bits per second, or None; `carried`: bytes since the
+    start; `piece`: the most bytes that leave at once, worth a millisecond. The
+    bandwidth is full while bytes wait for longer than one round trip and than 64 KiB
+    take.
     """
 
     def __init__(self, agenda: Agenda, rtt: float, bandwidth: float | None) -> None:
-        self.rtt, self.clock, self.add_alarm = rtt, agenda.clock, agenda.add_alarm
+        self.rtt = rtt
+        self.clock = agenda.clock
+        self.add_alarm = agenda.add_alarm
         self.instant = rtt == 0 and bandwidth is None
         self.carried = 0
         self.piece = _MOST_WINDOW
         self._add_arrival = agenda.new_queue()
-        self._free_at = self._last_turn = 0.0
-        self._seconds_per_byte = 8 / (bandwidth or math.inf)
+        self._free_at = 0.0
+        self._last_turn = 0.0
+        self._seconds_per_byte = 0.0
         self._longest_wait = math.inf
         if bandwidth is not None:
-            self.piece = SEGMENT * max(
-                1, round(_PIECE_SECONDS / self._seconds_per_byte / SEGMENT)
-            )
+            self._seconds_per_byte = 8 / bandwidth
+            segments = round(_PIECE_SECONDS / self._seconds_per_byte / SEGMENT)
+            self.piece = SEGMENT * max(1, segments)
             self._longest_wait = max(rtt, _LEAST_QUEUE * self._seconds_per_byte)
 
     def is_full(self, at: float) -> bool:
@@ -164,18 +164,18 @@ class OneWay:
     def send(
         self, size: int, at: float, action: Action, argument: object = None
     ) -> float:
-        """Let bytes leave at `at`, or after the bytes before them, and call `action`
-        when they arrive.
+        """Let bytes leave at `at`, or after those before them, and return when.
 
-        Return when the last byte leaves. Without bandwidth and delay, the bytes arrive
-        before this returns.
+        `action` is called when they arrive: without bandwidth and delay, before this
+        returns.
         """
         if self.instant:
             action(at, argument)
             return at
         if self._seconds_per_byte:
             self.carried += size
-            at = self._free_at = max(at, self._free_at) + size * self._seconds_per_byte
+            at = max(at, self._free_at) + size * self._seconds_per_byte
+            self._free_at = at
         self._add_arrival(at + self.rtt / 2, action, argument)
         return at
 
@@ -185,14 +185,15 @@ class CongestionWindow:
 
     def __init__(self, rtt: float) -> None:
         self.size = INITIAL_WINDOW
+        self.in_flight: deque[tuple[float, int]] = deque()
+        """When bytes will be acknowledged, and how many."""
         self._rtt = rtt
-        self._sent = self._acknowledged = 0  # bytes since the connection began
-        self.in_flight: deque[tuple[float, int]] = (
-            deque()
-        )  # when bytes will be acknowledged, and how many
-        self._peak = self._peak_ends = (
-            0  # most bytes in flight of the current window, and where that window ends
-        )
+        # Bytes since the connection began.
+        self._sent = 0
+        self._acknowledged = 0
+        # The most bytes in flight of the current window, and where that window ends.
+        self._peak = 0
+        self._peak_ends = 0
         self._last_sent = 0.0
 
     def room(self, now: float) -> int:
@@ -204,12 +205,10 @@ class CongestionWindow:
             if self.size < 2 * self._peak:
                 self.size = min(self.size + size, _MOST_WINDOW)
         if not in_flight and self.size > INITIAL_WINDOW:
-            time_outs = (now - self._last_sent) / (self._rtt + _LEAST_VARIATION)
+            time_outs = int((now - self._last_sent) / (self._rtt + _LEAST_VARIATION))
             if time_outs >= 1:
-                self.size, self._last_sent = (
-                    max(int(self.size * 0.5 ** int(time_outs)), INITIAL_WINDOW),
-                    now,
-                )
+                self.size = max(int(self.size * 0.5**time_outs), INITIAL_WINDOW)
+                self._last_sent = now
         return self.size - (self._sent - self._acknowledged)
 
     def sent(self, size: int, now: float) -> None:
@@ -218,4 +217,5 @@ class CongestionWindow:
         self._sent += size
         in_flight = self._sent - self._acknowledged
         if in_flight > self._peak or self._acknowledged >= self._peak_ends:
-            self._peak, self._peak_ends = in_flight, self._sent
+            self._peak = in_flight
+            self._peak_ends = self._sent

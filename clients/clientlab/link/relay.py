@@ -1,5 +1,4 @@
-"""Connections through the link: two sockets, the flows between them, TCP's handshake,
-and the end.
+"""Connections through the link: sockets, flows, TCP's handshake, and the end.
 
 The link does not read a socket while `READ_AHEAD` bytes wait for the window or the
 bandwidth. Nothing leaves while `UNREAD` bytes wait for a receiver that does not read.
@@ -39,35 +38,31 @@ class Flow:
         self.source: asyncio.Transport | None = None
         self.target: asyncio.Transport | None = None
         self.arrived_end: Callable[[], None] | None = None  # called after the last byte
-        self.first_sent: asyncio.Future[float] | None = (
-            None  # the time of the source's first byte or end
-        )
+        # The time of the source's first byte or end.
+        self.first_sent: asyncio.Future[float] | None = None
         self._window = CongestionWindow(way.rtt)
         self._waiting: deque[bytes | memoryview] = deque()
         self._size = 0  # bytes that wait
         self._open = False  # the handshake is done, and the connection was not reset
         self._stalled = False  # the receiver does not read
-        self._held = (
-            False  # an alarm is set for the next acknowledgement, or for the next turn
-        )
+        # An alarm is set for the next acknowledgement, or for the next turn.
+        self._held = False
         self._paused = False  # the source is not read
         self._ended = False  # the source sends no more, but its end has not left yet
 
     def feed(self, data: bytes) -> None:
-        way, size = self.way, len(data)
-        if self._open and not (
-            self._stalled or self._waiting
-        ):  # most messages are small and skip the queue
+        way = self.way
+        size = len(data)
+        # Most messages are small and skip the queue.
+        if self._open and not self._stalled and not self._waiting:
             if way.instant:
                 self._arrive(0.0, data)
                 return
             now = way.clock()
-            if (
-                size <= way.piece
-                and size <= self._window.room(now)
-                and not way.is_full(now)
-            ):
-                self._window.sent(size, way.send(size, now, self._arrive, data))
+            fits = size <= way.piece and size <= self._window.room(now)
+            if fits and not way.is_full(now):
+                left = way.send(size, now, self._arrive, data)
+                self._window.sent(size, left)
                 return
         self._waiting.append(data)
         self._size += size
@@ -96,7 +91,8 @@ class Flow:
     def drop(self) -> None:
         """Forget the waiting bytes: the connection was reset."""
         self._waiting.clear()
-        self._size, self._open = 0, False
+        self._size = 0
+        self._open = False
         if self.first_sent is not None:
             self.first_sent.cancel()
 
@@ -114,27 +110,31 @@ class Flow:
         """
         while self._waiting and self._open and not (self._stalled or self._held):
             room = self._window.room(at)
-            if room <= 0 or self.way.is_full(at):
-                self._held = True
-                due = (
-                    self._window.in_flight[0][0] if room <= 0 else self.way.next_turn()
-                )
-                self.way.add_alarm(due, self._go_on)
+            if room <= 0:
+                self._hold(self._window.in_flight[0][0])
+            elif self.way.is_full(at):
+                self._hold(self.way.next_turn())
             else:
-                piece, most = self._waiting.popleft(), min(self.way.piece, room)
-                if len(piece) > most:
-                    self._waiting.appendleft(memoryview(piece)[most:])
-                    piece = memoryview(piece)[:most]
-                self._size -= len(piece)
-                self._window.sent(
-                    len(piece), self.way.send(len(piece), at, self._arrive, piece)
-                )
+                self._send_piece(at, min(self.way.piece, room))
         if self._paused and self._size <= READ_AHEAD // 2 and self.source is not None:
             self._paused = False
             self.source.resume_reading()
         if self._ended and self._open and not self._waiting:
             self._ended = False
             self.way.send(0, at, self._arrive_end)
+
+    def _send_piece(self, at: float, most: int) -> None:
+        piece = self._waiting.popleft()
+        if len(piece) > most:
+            self._waiting.appendleft(memoryview(piece)[most:])
+            piece = memoryview(piece)[:most]
+        self._size -= len(piece)
+        left = self.way.send(len(piece), at, self._arrive, piece)
+        self._window.sent(len(piece), left)
+
+    def _hold(self, until: float) -> None:
+        self._held = True
+        self.way.add_alarm(until, self._go_on)
 
     def _go_on(self, due: float, _: None) -> None:
         self._held = False
@@ -156,22 +156,24 @@ class Side(asyncio.Protocol):
     """
 
     def __init__(self, reads: Flow, writes: Flow) -> None:
-        self.reads, self._writes = reads, writes
-        self.data_received = reads.feed  # type: ignore[method-assign] # saves a call per read
-        self.pause_writing, self.resume_writing = writes.stall, writes.resume  # type: ignore[method-assign]
+        self.reads = reads
+        self._writes = writes
+        # The flows' own methods save a call per read.
+        self.data_received = reads.feed  # type: ignore[method-assign]
+        self.pause_writing = writes.stall  # type: ignore[method-assign]
+        self.resume_writing = writes.resume  # type: ignore[method-assign]
         self.other: Side | None = None
-        self.handshake: asyncio.Task[None] | None = (
-            None  # the loop itself holds no reference
-        )
+        # The loop itself holds no reference.
+        self.handshake: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._ends_left = 2  # directions that have not ended
-        self._reset_at_once = self._closing = False
+        self._reset_at_once = False
+        self._closing = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = self.reads.source = self._writes.target = cast(
-            "asyncio.Transport", transport
-        )
-        self._transport.set_write_buffer_limits(UNREAD, UNREAD // 2)
+        opened = cast("asyncio.Transport", transport)
+        opened.set_write_buffer_limits(UNREAD, UNREAD // 2)
+        self._transport = self.reads.source = self._writes.target = opened
         self._writes.arrived_end = self._write_end
         if self._reset_at_once:
             self.reset()
@@ -182,16 +184,16 @@ class Side(asyncio.Protocol):
         self.reads.end()
         return not self._closing  # otherwise, the transport closes itself
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the base class names it
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Forget the socket. A reset crosses the link to the other socket."""
-        self._transport = self.reads.source = self._writes.target = (
-            self._writes.arrived_end
-        ) = None
+        self._transport = self.reads.source = self._writes.target = None
+        self._writes.arrived_end = None
         self._writes.drop()
         if not self._closing:
             self.reads.drop()
             if self.other is not None:
-                self.reads.way.send(0, self.reads.way.clock(), self.other.reset)
+                way = self.reads.way
+                way.send(0, way.clock(), self.other.reset)
         self.other = None
 
     def reset(self, _due: float = 0.0, _: None = None) -> None:
@@ -214,16 +216,20 @@ class Side(asyncio.Protocol):
 
 
 def accept(up: OneWay, down: OneWay, target: HostPort) -> Side:
-    """Return the protocol for a client's new connection, and begin the handshake with
-    the target.
+    """Return the protocol for a client's new connection.
+
+    It begins the handshake with the target.
     """
-    flows = Flow(up), Flow(down)
-    client, upstream = Side(*flows), Side(*reversed(flows))
-    client.other, upstream.other = upstream, client
-    first_sent: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-    client.reads.first_sent = first_sent
-    handshake = _shake_hands(client, upstream, target, up.clock(), first_sent)
-    client.handshake = asyncio.ensure_future(handshake)
+    to_target = Flow(up)
+    to_client = Flow(down)
+    client = Side(to_target, to_client)
+    upstream = Side(to_client, to_target)
+    client.other = upstream
+    upstream.other = client
+    loop = asyncio.get_running_loop()
+    to_target.first_sent = loop.create_future()
+    handshake = _shake_hands(client, upstream, target, up.clock(), to_target.first_sent)
+    client.handshake = loop.create_task(handshake)
     return client
 
 
@@ -234,14 +240,15 @@ async def _shake_hands(
     accepted: float,
     first_sent: asyncio.Future[float],
 ) -> None:
-    """Connect to the target when the SYN arrives, and let bytes leave when they would
-    over a network.
+    """Connect to the target when the SYN arrives, and let bytes leave.
 
-    There, `connect` takes a round trip, and the client works on its first bytes after
-    it. Here, `connect` returns at once, so the first bytes wait for the SYN-ACK, and
-    then for as long as the client's work took.
+    They leave when they would over a network. There, `connect` takes a round trip, and
+    the client works on its first bytes after it. Here, `connect` returns at once, so
+    the first bytes wait for the SYN-ACK, and then for as long as the client's work
+    took.
     """
-    up, down = client.reads.way, upstream.reads.way
+    up = client.reads.way
+    down = upstream.reads.way
     syn = await _cross(up, accepted)
     syn_ack = _cross(down, syn)
     try:
