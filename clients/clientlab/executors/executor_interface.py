@@ -1,5 +1,4 @@
-"""The interface of an executor, the entry that declares one, and the objects that it
-works with.
+"""The interface of an executor, its entry, and the objects that it works with.
 
 An executor decides who sends when, and nothing else. It gets an `ExecutorContext`, from
 which each process opens a caller, and the numbers of the requests to send. A caller
@@ -46,25 +45,18 @@ class ExecutorSpec:
     name: str
     needs: ClientKind = "blocking"  # the kind of client that it runs
     _: KW_ONLY
-    needs_count: bool = (
-        False  # starts all requests at once, so their number must be known
-    )
+    needs_count: bool = False  # starts all at once, so their number must be known
     concurrent: bool = True  # has more than one request in flight
     unbounded: bool = False  # has all requests in flight, regardless of the concurrency
     pool_bound: bool = False  # only the client's pool limits the requests in flight
     threads: bool = False  # each request in flight has a thread
-    clock_first: bool = (
-        False  # the clock of a request starts before a connection of the pool is free
-    )
+    clock_first: bool = False  # a request's clock starts before a connection is free
     size: str = ""  # the setting that replaces ``-c`` for its strategies
     only: tuple[str, ...] = ()  # the clients that it runs; empty: all of its kind
     policy: Policy | None = None  # of connections; None: the client's
-    drives_client: bool = (
-        False  # sends with the client's handles: whole bodies, timed by the lab only
-    )
-    distribution: str = (
-        "python"  # it needs this one, and the run file stores its version
-    )
+    # Sends with the client's handles: whole bodies, timed by the lab only.
+    drives_client: bool = False
+    distribution: str = "python"  # needed, and the run file stores its version
     extra: str = EXTRA  # the extra of pyproject.toml that installs it
     import_path: str = ""  # module:Class
     description: str = ""
@@ -74,10 +66,11 @@ class ExecutorSpec:
 
     def runs(self, client: ClientSpec) -> bool:
         """Return whether the two make a strategy."""
-        fits = (not self.only or client.name in self.only) and (
-            not client.only or self.name in client.only
+        return (
+            client.kind == self.needs
+            and (not self.only or client.name in self.only)
+            and (not client.only or self.name in client.only)
         )
-        return client.kind == self.needs and fits
 
 
 class Executor(ABC):
@@ -96,9 +89,7 @@ class Executor(ABC):
 
     @abstractmethod
     def open(self) -> None:
-        """Make pools, event loops and callers, as a program does before its first
-        request.
-        """
+        """Make pools, loops and callers, as a program does before its first request."""
 
     @abstractmethod
     def run(self, numbers: RequestNumbers) -> None:
@@ -120,9 +111,7 @@ class Caller(Protocol):
     def __call__(self, number: int) -> None: ...
 
     def send_all(self, numbers: Iterable[int]) -> None:
-        """Send all these requests one after the other; cheaper than one call per
-        request.
-        """
+        """Send these requests one after the other: cheaper than a call for each."""
 
     def close(self) -> None:
         """Close the client and finish the records of this process."""
@@ -137,8 +126,9 @@ class AsyncCaller(Protocol):
 
 
 class Record(Protocol):
-    """For an executor that drives its client itself: it reports when a request begins
-    and how it ended.
+    """Records requests of an executor that drives its client itself.
+
+    The executor reports when a request begins and how it ended.
     """
 
     client: Any
@@ -160,17 +150,16 @@ class Record(Protocol):
 
 
 class ToolCaller(Protocol):
-    """For an executor that runs an external program: the request to send, and the log
-    for the program's figures.
-    """
+    """The request to send with an external program, and the log for its figures."""
 
     client: Any
     folder: Path
     request: Request
 
     def finish(self, began: float, report: ToolReport) -> None:
-        """Record the report of a program that was started at `began`
-        (`time.perf_counter`) and has ended.
+        """Record the report of a program that has ended.
+
+        `began`: when it was started (`time.perf_counter`).
         """
 
     def close(self) -> None: ...
@@ -186,14 +175,11 @@ class ExecutorContext(Protocol):
     # Connections are opened before the clock starts: each worker has to send in the
     # warm-up.
     warm: bool
-    schedule: (
-        Arrivals | None
-    )  # the planned starts of an open load, which `run` gets as `pacing.PacedNumbers`
+    # The planned starts of an open load, which `run` gets as `pacing.PacedNumbers`.
+    schedule: Arrivals | None
 
     def open(self, connections: int) -> Caller:
-        """Open a caller in this process, whose client may hold this many
-        connections.
-        """
+        """Open a caller, whose client may hold this many connections."""
 
     async def aopen(self, connections: int) -> AsyncCaller:
         """Open a caller for an asyncio client in the running event loop."""
@@ -209,8 +195,7 @@ class ExecutorContext(Protocol):
 
 
 class RequestNumbers:
-    """The numbers of the requests to send: `count` of them, or as many as begin before
-    `deadline`.
+    """The numbers of the requests to send: `count`, or until `deadline`.
 
     Several threads or tasks may share this iterator. `deadline` is in seconds of
     `time.perf_counter`, a clock that all processes of a machine share. `first` and
@@ -235,13 +220,12 @@ class RequestNumbers:
         slots: int = 0,
         on_steady: Callable[[int], object] = lambda _number: None,
     ) -> None:
-        self.count, self.deadline, self.first, self.least = (
-            count,
-            deadline,
-            first,
-            least,
-        )
-        self.extended = self.over = False
+        self.count = count
+        self.deadline = deadline
+        self.first = first
+        self.least = least
+        self.extended = False
+        self.over = False
         self._next = itertools.count(first, step).__next__
         self._enough = first + (least if count is None else count) * step
         self._on_steady = on_steady
