@@ -1,13 +1,11 @@
-"""asyncio in one process: tasks of one event loop, one event loop per thread, or a
-blocking client under a loop.
-"""
+"""asyncio in one process: one event loop, one per thread, or a blocking client."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 from abc import abstractmethod
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, ClassVar
@@ -26,9 +24,7 @@ from clientlab.executors.pacing import PacedNumbers, spawn_each
 async def start_each(
     numbers: RequestNumbers, send: Callable[[int], Coroutine[Any, Any, None]]
 ) -> None:
-    """Start a coroutine for each request: all at once, or in an open load each when it
-    is due.
-    """
+    """Start a coroutine for each request: at once, or in an open load when due."""
     if isinstance(numbers, PacedNumbers):
         await spawn_each(numbers, send)
     else:
@@ -44,9 +40,7 @@ class _OneLoop(Executor):
         self._loop = loop
 
     def open(self) -> None:
-        self._runner = asyncio.Runner(
-            loop_factory=self._context.loop_factory(self._loop)
-        )
+        self._open_loop()
         self._call: AsyncCaller = self._runner.run(self._context.aopen(self.in_flight))
 
     def run(self, numbers: RequestNumbers) -> None:
@@ -55,6 +49,10 @@ class _OneLoop(Executor):
     def close(self) -> None:
         self._runner.run(self._call.close())
         self._runner.close()
+
+    def _open_loop(self) -> None:
+        loop_factory = self._context.loop_factory(self._loop)
+        self._runner = asyncio.Runner(loop_factory=loop_factory)
 
     @abstractmethod
     async def _run(self, numbers: RequestNumbers) -> None:
@@ -91,11 +89,10 @@ class AsCompleted(_OneLoop):
     async def _run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
             await spawn_each(numbers, self._call)
-        else:
-            for done in asyncio.as_completed(
-                [self._call(number) for number in numbers]
-            ):
-                await done
+            return
+        sending = [self._call(number) for number in numbers]
+        for done in asyncio.as_completed(sending):
+            await done
 
 
 @ExecutorSpec("semaphore", "asyncio", needs_count=True, size="semaphore")
@@ -135,39 +132,34 @@ class AsyncioThreads(Executor):
         self, context: ExecutorContext, *, threads: int = 4, loop: str = LOOP
     ) -> None:
         super().__init__(context)
-        self._loops = [
-            WorkerTasks(context, loop=loop)
-            for _ in range(min(threads, context.concurrency))
-        ]
-        for index, one in enumerate(self._loops):
-            one.in_flight = len(range(index, context.concurrency, len(self._loops)))
+        count = min(threads, context.concurrency)
+        self._loops = [WorkerTasks(context, loop=loop) for _ in range(count)]
+        for index, worker in enumerate(self._loops):
+            worker.in_flight = len(range(index, context.concurrency, count))
         self._warms_up = context.warm
 
     def open(self) -> None:
         self._pools = [ThreadPoolExecutor(1) for _ in self._loops]
-        self._call_in_threads(one.open for one in self._loops)
+        self._call_in_threads(worker.open for worker in self._loops)
 
     def run(self, numbers: RequestNumbers) -> None:
-        parts: list[RequestNumbers] = [numbers] * len(self._loops)
+        count = len(self._loops)
+        parts: Sequence[RequestNumbers] = [numbers] * count
         if isinstance(numbers, PacedNumbers):
-            parts = [*numbers.split(len(parts))]
-        elif (
-            self._warms_up and numbers.count
-        ):  # the first thread could take them all before the last one has begun
-            shares = [
-                range(index, numbers.count, len(parts)) for index in range(len(parts))
-            ]
+            parts = numbers.split(count)
+        elif self._warms_up and numbers.count:
+            # The first thread could take them all before the last one has begun.
+            shares = [range(index, numbers.count, count) for index in range(count)]
             parts = [
-                RequestNumbers(len(one), None, numbers.first + one.start, one.step)
-                for one in shares
+                RequestNumbers(len(share), None, numbers.first + share.start, count)
+                for share in shares
             ]
         self._warms_up = False
-        self._call_in_threads(
-            partial(one.run, part) for one, part in zip(self._loops, parts, strict=True)
-        )
+        pairs = zip(self._loops, parts, strict=True)
+        self._call_in_threads(partial(worker.run, part) for worker, part in pairs)
 
     def close(self) -> None:
-        self._call_in_threads(one.close for one in self._loops)
+        self._call_in_threads(worker.close for worker in self._loops)
         for pool in self._pools:
             pool.shutdown()
 
@@ -176,37 +168,30 @@ class AsyncioThreads(Executor):
 
         Raises what one of them raised.
         """
-        for call in [
-            pool.submit(function)
-            for pool, function in zip(self._pools, functions, strict=True)
-        ]:
+        pairs = zip(self._pools, functions, strict=True)
+        calls = [pool.submit(function) for pool, function in pairs]
+        for call in calls:
             call.result()
 
 
 @ExecutorSpec("blocking-coroutines", needs_count=True, concurrent=False)
-class BlockingInCoroutines(Executor):
+class BlockingInCoroutines(_OneLoop):
     """asyncio.gather over coroutines that call a blocking client."""
 
-    def __init__(self, context: ExecutorContext, *, loop: str = LOOP) -> None:
-        super().__init__(context)
-        self._loop = loop
-
     def open(self) -> None:
-        self._call = self._context.open(self._context.concurrency)
-        self._runner = asyncio.Runner(
-            loop_factory=self._context.loop_factory(self._loop)
-        )
-
-    def run(self, numbers: RequestNumbers) -> None:
-        self._runner.run(start_each(numbers, self._make_coroutine_function()))
+        self._blocking = self._context.open(self.in_flight)
+        self._open_loop()
 
     def close(self) -> None:
         self._runner.close()
-        self._call.close()
+        self._blocking.close()
+
+    async def _run(self, numbers: RequestNumbers) -> None:
+        await start_each(numbers, self._make_coroutine_function())
 
     def _make_coroutine_function(self) -> Callable[[int], Coroutine[Any, Any, None]]:
         async def send(number: int) -> None:
-            self._call(number)
+            self._blocking(number)
 
         return send
 
@@ -224,12 +209,11 @@ class ThreadSensitive(BlockingInCoroutines):
 
     @classmethod
     def import_library(cls) -> None:
-        cls._sync_to_async = staticmethod(
-            importlib.import_module("asgiref.sync").sync_to_async
-        )
+        module = importlib.import_module("asgiref.sync")
+        cls._sync_to_async = staticmethod(module.sync_to_async)
 
     def _make_coroutine_function(self) -> Any:
-        return self._sync_to_async(self._call)
+        return self._sync_to_async(self._blocking)
 
 
 @ExecutorSpec(
@@ -254,5 +238,5 @@ class SyncToAsync(ThreadSensitive):
 
     def _make_coroutine_function(self) -> Any:
         return self._sync_to_async(
-            self._call, thread_sensitive=False, executor=self._pool
+            self._blocking, thread_sensitive=False, executor=self._pool
         )

@@ -1,8 +1,7 @@
-"""Pools of processes, each with its own client: one request, one chunk or one event
-loop per task; and a program.
+"""Pools of processes, each with its own client; and an external program.
 
-asyncio is imported only for the executor with event loops: the memory of the others
-would grow by it.
+A task is one request, one chunk or one event loop. asyncio is imported only for the
+executor with event loops, because it would add to the memory of the others.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
+import math
 import multiprocessing
 import queue
 import subprocess
@@ -23,7 +23,7 @@ from multiprocessing import util
 from multiprocessing.context import BaseContext
 from multiprocessing.synchronize import Barrier
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clientlab.errors import LabError
 from clientlab.executors.executor_interface import (
@@ -49,23 +49,22 @@ START_METHOD = "spawn" if sys.platform == "darwin" else "fork"
 MEETING_SECONDS = 20.0
 
 # In a pool process:
-_callers: list[Caller] = []  # its only caller of a blocking client
-_loops: dict[
-    int, tuple[asyncio.Runner, AsyncCaller]
-] = {}  # connections → event loop and caller; usually one entry
-_meetings: list[
-    Barrier
-] = []  # the barrier at which all pool processes meet once, before the measured part
-_sources: list[
-    Callable[[float], PacedNumbers]
-] = []  # returns the numbers of the open load, given when it began
+_callers: list[Caller] = []
+"""Its only caller of a blocking client."""
+_loops: dict[int, tuple[asyncio.Runner, AsyncCaller]] = {}
+"""Connections → event loop and caller; usually one entry."""
+_meetings: list[Barrier] = []
+"""The barrier at which all pool processes meet once, before the measured part."""
+_sources: list[Callable[[float], PacedNumbers]] = []
+"""Returns the numbers of the open load, given when it began."""
 
 
 def _share(
     context: ExecutorContext, meeting: Barrier | None, counter: Synchronized[int] | None
 ) -> None:
-    """Initialize a pool process: only now can it be given a barrier, and the counter of
-    an open load.
+    """Initialize a pool process.
+
+    Only now can it be given a barrier, and the counter of an open load.
     """
     if meeting is not None:
         _meetings.append(meeting)
@@ -100,11 +99,10 @@ def _arrive(_index: int = 0) -> None:
     try:
         _meetings[0].wait(MEETING_SECONDS)
     except threading.BrokenBarrierError:
-        message = (
+        raise LabError(
             f"not all processes of the pool had started after {MEETING_SECONDS:g} s;"
             " lower -c"
-        )
-        raise LabError(message) from None
+        ) from None
 
 
 def _preload(method: BaseContext, send_first: Callable[[], list[str]]) -> None:
@@ -148,14 +146,14 @@ def _send_chunk(numbers: list[int]) -> None:
 
 
 def _meet() -> None:
-    """After the first task, wait until every process has done its first task: then all
-    of them are there, and warm.
+    """After the first task, wait until every process has done its first task.
+
+    Then all of them are there, and warm.
     """
     if _meetings:
-        with contextlib.suppress(
-            threading.BrokenBarrierError
-        ):  # some processes never arrived
-            _meetings.pop().wait(MEETING_SECONDS)
+        meeting = _meetings.pop()
+        with contextlib.suppress(threading.BrokenBarrierError):  # some never arrived
+            meeting.wait(MEETING_SECONDS)
 
 
 def _send_paced(began: float) -> None:
@@ -163,26 +161,21 @@ def _send_paced(began: float) -> None:
 
 
 def _send_until(
-    share: tuple[float | None, int, int, int], most: int | None = None
+    deadline: float | None, first: int, step: int, least: int, most: int | None = None
 ) -> bool:
-    """Send a share of the numbers, or the first of them.
+    """Send a share of the numbers: all of them, or at most `most`.
 
     Return whether requests were begun after the deadline.
     """
-    deadline, first, step, least = share
     numbers = RequestNumbers(None, deadline, first, step, least=least)
     _callers[0].send_all(itertools.islice(numbers, most))
     return numbers.extended
 
 
-@ExecutorSpec("processes", size="processes")
-class Processes(Executor):
-    """ProcessPoolExecutor.map with one request per task, one process per request in
-    flight.
+class _PoolExecutor(Executor):
+    """Functions of this module, called in a pool of processes."""
 
-    With a duration, only a few tasks are queued ahead. In an open load, all processes
-    are there before the schedule begins, and the next free one takes the next number.
-    """
+    _pool: ProcessPoolExecutor
 
     def __init__(
         self, context: ExecutorContext, *, start_method: str = START_METHOD
@@ -190,63 +183,73 @@ class Processes(Executor):
         super().__init__(context)
         self._multiprocessing = multiprocessing.get_context(start_method)
 
+    def close(self) -> None:
+        self._pool.shutdown()
+
+    def _call_each(self, function: Callable[..., None], *values: Iterable[Any]) -> None:
+        """Call a function for each of the values, and wait until all have ended."""
+        deque(self._pool.map(function, *values), maxlen=0)
+
+
+@ExecutorSpec("processes", size="processes")
+class Processes(_PoolExecutor):
+    """ProcessPoolExecutor.map with one request per task, one process per request in
+    flight.
+
+    With a duration, only a few tasks are queued ahead. In an open load, all processes
+    are there before the schedule begins, and the next free one takes the next number.
+    """
+
     def preload(self) -> None:
         _preload(self._multiprocessing, partial(_send_first, self._context))
 
     def open(self) -> None:
         processes = self._context.concurrency
         is_paced = self._context.schedule is not None
-        meeting = (
-            self._multiprocessing.Barrier(processes)
-            if self._context.warm or is_paced
-            else None
-        )
-        shared = (
-            self._context,
-            meeting,
-            self._multiprocessing.Value("q", 0) if is_paced else None,
-        )
+        meeting = None
+        counter = None
+        if self._context.warm or is_paced:
+            meeting = self._multiprocessing.Barrier(processes)
+        if is_paced:
+            counter = self._multiprocessing.Value("q", 0)
         self._pool = ProcessPoolExecutor(
-            processes, self._multiprocessing, initializer=_open_caller, initargs=shared
+            processes,
+            self._multiprocessing,
+            initializer=_open_caller,
+            initargs=(self._context, meeting, counter),
         )
         if is_paced and not self._context.warm:
-            deque(self._pool.map(_arrive, range(processes)), maxlen=0)
+            self._call_each(_arrive, range(processes))
 
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
-            deque(
-                self._pool.map(
-                    _send_paced, [numbers.began] * self._context.concurrency
-                ),
-                maxlen=0,
-            )
+            self._call_each(_send_paced, [numbers.began] * self._context.concurrency)
         elif numbers.count is not None:
             self._run_count(numbers)
         else:
             self._run_until_over(numbers)
 
-    def close(self) -> None:
-        self._pool.shutdown()
-
     def _run_count(self, numbers: Iterable[int]) -> None:
-        deque(self._pool.map(_send, numbers), maxlen=0)
+        self._call_each(_send, numbers)
 
     def _run_until_over(self, numbers: RequestNumbers) -> None:
         """Send until the deadline.
 
         A process looks at the clock before it sends, so no queued task is late.
         """
-        ended, left, extended = queue.SimpleQueue[Future[bool]](), 0, False
+        ended = queue.SimpleQueue[Future[bool]]()
+        guaranteed = numbers.first + numbers.least
+        most_left = TASKS_AHEAD * self._context.concurrency
+        left = 0
+        extended = False
         for number in numbers:
-            task = (
-                numbers.deadline,
-                number,
-                1,
-                int(number < numbers.first + numbers.least),
+            least = 1 if number < guaranteed else 0
+            task = self._pool.submit(
+                _send_until, numbers.deadline, number, 1, least, most=1
             )
-            self._pool.submit(_send_until, task, most=1).add_done_callback(ended.put)
+            task.add_done_callback(ended.put)
             left += 1
-            if left == TASKS_AHEAD * self._context.concurrency:
+            if left == most_left:
                 extended |= ended.get().result()
                 left -= 1
         for _ in range(left):
@@ -259,27 +262,29 @@ class ProcessChunks(Processes):
     """ProcessPoolExecutor.map with one chunk of the requests per process."""
 
     def _run_count(self, numbers: Iterable[int]) -> None:
-        every, processes = list(numbers), self._context.concurrency
+        every = list(numbers)
+        processes = self._context.concurrency
         ends = [len(every) * index // processes for index in range(processes + 1)]
         chunks = [
             every[start:end] for start, end in itertools.pairwise(ends) if start < end
         ]
-        deque(self._pool.map(_send_chunk, chunks), maxlen=0)
+        self._call_each(_send_chunk, chunks)
 
     def _run_until_over(self, numbers: RequestNumbers) -> None:
         processes = self._context.concurrency
-        least = -(-numbers.least // processes)
-        shares = [
-            (numbers.deadline, numbers.first + index, processes, least)
-            for index in range(processes)
-        ]
-        numbers.extended = any(
-            list(self._pool.map(_send_until, shares))
-        )  # all of them have to end
+        share = partial(
+            _send_until,
+            numbers.deadline,
+            step=processes,
+            least=math.ceil(numbers.least / processes),
+        )
+        firsts = range(numbers.first, numbers.first + processes)
+        extended = list(self._pool.map(share, firsts))  # all of them have to end
+        numbers.extended = any(extended)
 
 
 @ExecutorSpec("async-processes", "asyncio", needs_count=True, clock_first=True)
-class AsyncioProcesses(Executor):
+class AsyncioProcesses(_PoolExecutor):
     """asyncio.gather over one chunk in each of 6 processes, and in a further one for
     the remainder.
 
@@ -297,11 +302,10 @@ class AsyncioProcesses(Executor):
         start_method: str = START_METHOD,
         loop: str = LOOP,
     ) -> None:
-        super().__init__(context)
+        super().__init__(context, start_method=start_method)
         self._processes = chunks + 1  # the last one for the remainder
         self._chunks = chunks
         self._loop = loop
-        self._multiprocessing = multiprocessing.get_context(start_method)
         self._shares_equally = context.warm or context.schedule is not None
 
     @classmethod
@@ -317,62 +321,54 @@ class AsyncioProcesses(Executor):
             self._pool = ProcessPoolExecutor(self._processes, self._multiprocessing)
             return
         self._processes = min(self._chunks, self._context.concurrency)
-        self._connections = [
-            self._context.concurrency // self._processes
-        ] * self._processes
-        shared = (
-            self._context,
-            self._multiprocessing.Barrier(self._processes),
-            self._multiprocessing.Value("q", 0),
-        )
+        share = self._context.concurrency // self._processes
+        self._connections = [share] * self._processes
+        meeting = self._multiprocessing.Barrier(self._processes)
+        counter = self._multiprocessing.Value("q", 0)
         self._pool = ProcessPoolExecutor(
-            self._processes, self._multiprocessing, initializer=_share, initargs=shared
+            self._processes,
+            self._multiprocessing,
+            initializer=_share,
+            initargs=(self._context, meeting, counter),
         )
         if self._context.schedule is not None:
             arrive = partial(_arrive_with_loop, self._context, self._loop)
-            deque(self._pool.map(arrive, self._connections), maxlen=0)
+            self._call_each(arrive, self._connections)
 
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
-            deque(
-                self._pool.map(_spawn_paced, [numbers.began] * self._processes),
-                maxlen=0,
-            )
+            self._call_each(_spawn_paced, [numbers.began] * self._processes)
             return
         every = list(numbers)
-        if not self._shares_equally:
-            parts = share_out(every, self._chunks, self._context.concurrency)
-        else:  # the warm-up warms the clients that the measured part will use
-            shares = (
+        gather = partial(_gather, self._context, self._loop)
+        if self._shares_equally:
+            # The warm-up warms the clients that the measured part will use.
+            shares = [
                 every[index :: self._processes] for index in range(self._processes)
-            )
-            parts = [*zip(shares, self._connections, strict=True)]
-        deque(
-            self._pool.map(
-                partial(_gather, self._context, self._loop), *zip(*parts, strict=True)
-            ),
-            maxlen=0,
-        )
-
-    def close(self) -> None:
-        self._pool.shutdown()
+            ]
+            self._call_each(gather, shares, self._connections)
+        else:
+            parts = share_out(every, self._chunks, self._context.concurrency)
+            self._call_each(gather, *zip(*parts, strict=True))
 
 
 def share_out(
     numbers: list[int], chunks: int, concurrency: int
 ) -> list[tuple[list[int], int]]:
-    """Return chunks of numbers, each with its share of connections; the shares add up
-    to at most `concurrency`.
+    """Return chunks of numbers, each with its share of connections.
 
-    There are fewer chunks if a chunk would get no number or no connection.
+    The shares add up to at most `concurrency`. There are fewer chunks if a chunk would
+    get no number or no connection.
     """
     chunks = max(1, min(chunks, len(numbers), concurrency - 1))
     size = len(numbers) // chunks
     rest = numbers[chunks * size :]
-    for_rest = min(len(rest), concurrency // (chunks + 1)) if rest else 0
+    for_rest = min(len(rest), concurrency // (chunks + 1))
     share = (concurrency - for_rest) // chunks
     parts = [(numbers[i * size : (i + 1) * size], share) for i in range(chunks)]
-    return [*parts, (rest, for_rest)] if rest else parts
+    if rest:
+        parts.append((rest, for_rest))
+    return parts
 
 
 def _arrive_with_loop(context: ExecutorContext, loop: str, connections: int) -> None:
@@ -403,9 +399,7 @@ def _gather(
 def _open_loop(
     context: ExecutorContext, loop: str, connections: int
 ) -> tuple[asyncio.Runner, AsyncCaller]:
-    """Return an event loop and a caller of this process, which stay open
-    until it ends.
-    """
+    """Return an event loop and a caller, which stay open until this process ends."""
     import asyncio  # noqa: PLC0415 - see above
 
     if connections not in _loops:
@@ -425,11 +419,9 @@ class Program(Executor):
         self._driven = self._context.drive()
 
     def run(self, numbers: RequestNumbers) -> None:
-        requests, in_flight, driven = (
-            numbers.count or 0,
-            self._context.concurrency,
-            self._driven,
-        )
+        driven = self._driven
+        requests = numbers.count or 0
+        in_flight = self._context.concurrency
         command = driven.client.command(
             driven.request, requests, in_flight, driven.folder
         )
@@ -442,17 +434,12 @@ class Program(Executor):
             check=False,
         )
         if ended.returncode:
-            *_, last = (
-                "it printed nothing",
-                *filter(str.strip, ended.stderr.splitlines()),
-            )
+            lines = ended.stderr.strip().splitlines() or ["it printed nothing"]
             raise RuntimeError(
-                f"{command[0]} ended with code {ended.returncode}: {last.strip()}"
+                f"{command[0]} ended with code {ended.returncode}: {lines[-1].strip()}"
             )
-        driven.finish(
-            began,
-            driven.client.report(ended.stdout, driven.folder, requests, in_flight),
-        )
+        report = driven.client.report(ended.stdout, driven.folder, requests, in_flight)
+        driven.finish(began, report)
 
     def close(self) -> None:
         self._driven.close()
