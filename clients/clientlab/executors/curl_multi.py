@@ -1,6 +1,4 @@
-"""libcurl's multi interface: one thread drives many transfers without an event loop of
-Python.
-"""
+"""libcurl's multi interface: one thread drives many transfers without asyncio."""
 
 from __future__ import annotations
 
@@ -59,43 +57,41 @@ class CurlMulti(Executor):
     """
 
     def open(self) -> None:
-        self._record = self._context.record(self._context.concurrency)
+        concurrency = self._context.concurrency
+        self._record = self._context.record(concurrency)
         self._client = self._record.client
-        transfers = min(
-            self._context.concurrency,
-            self._client.connections or self._context.concurrency,
-        )
+        connections = self._client.connections or 0  # 0: no limit
+        transfers = min(concurrency, connections or concurrency)
         # Cheaper than epoll: libcurl changes the events of a socket twice per request.
         self._sockets = select.poll()
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_MAXCONNECTS, transfers)
-        self._multi.setopt(
-            pycurl.M_MAX_TOTAL_CONNECTIONS, self._client.connections or 0
-        )
-        made = (_Transfer(self._client.new_handle()) for _ in range(transfers))
-        self._transfers = {transfer.handle: transfer for transfer in made}
-        for transfer in self._transfers.values():
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, connections)
+        self._transfers = {}
+        for _ in range(transfers):
+            transfer = _Transfer(self._client.new_handle())
             transfer.handle.setopt(pycurl.WRITEFUNCTION, transfer.body.write)
+            self._transfers[transfer.handle] = transfer
 
     def run(self, numbers: RequestNumbers) -> None:
         if isinstance(numbers, PacedNumbers):
             self._run_paced(numbers)
             return
-        coming, running = iter(numbers), 0
+        coming = iter(numbers)
+        running = 0
         for transfer, first in zip(self._transfers.values(), coming, strict=False):
             self._start(transfer, first)
             running += 1
         while running:
-            milliseconds = self._multi.timeout()
-            self._continue(
-                self._sockets.poll(milliseconds if milliseconds >= 0 else None)
-            )
+            # A negative number of milliseconds sets no limit.
+            self._continue(self._sockets.poll(self._multi.timeout()))
             for transfer in self._record_ended():
-                if (number := next(coming, None)) is not None:
-                    self._start(transfer, number)
-                else:
+                number = next(coming, None)
+                if number is None:
                     running -= 1
+                else:
+                    self._start(transfer, number)
 
     def close(self) -> None:
         self._record.close()
@@ -110,9 +106,7 @@ class CurlMulti(Executor):
         self._multi.add_handle(transfer.handle)
 
     def _run_paced(self, numbers: PacedNumbers) -> None:
-        """Start each request with the next free transfer when a timer signals its
-        planned start.
-        """
+        """Start each request with the next free transfer at its planned start."""
         free = list(self._transfers.values())
         timer = KernelTimer() if has_kernel_timer() else None
         if timer is not None:
@@ -124,32 +118,30 @@ class CurlMulti(Executor):
             if numbers.next_start is None and len(free) == len(self._transfers):
                 break
             start = numbers.next_start if free else None
-            limits = (
-                [] if (milliseconds := self._multi.timeout()) < 0 else [milliseconds]
-            )
+            milliseconds = self._multi.timeout()
+            limits = [milliseconds] if milliseconds >= 0 else []
             if timer is not None:
                 timer.set(start)
             elif start is not None:
                 limits.append(max(0, math.ceil(1000 * (start - time.perf_counter()))))
-            ready = self._sockets.poll(min(limits) if limits else None)
-            self._continue(
-                [one for one in ready if timer is None or one[0] != timer.descriptor]
-            )
+            ready = self._sockets.poll(min(limits, default=None))
+            if timer is not None:
+                ready = [event for event in ready if event[0] != timer.descriptor]
+            self._continue(ready)
             free += self._record_ended()
         if timer is not None:
             self._sockets.unregister(timer.descriptor)
             timer.close()
 
     def _continue(self, ready: Sequence[tuple[int, int]]) -> None:
-        """Let libcurl continue: with the sockets that are ready, or after a
-        time limit.
-        """
+        """Let libcurl continue: with ready sockets, or after a time limit."""
         for socket, events in ready:
-            can_write = pycurl.CSELECT_OUT if events & select.POLLOUT else 0
-            can_read = (
-                pycurl.CSELECT_IN if events & ~select.POLLOUT else 0
-            )  # libcurl finds errors when it reads
-            self._multi.socket_action(socket, can_read | can_write)
+            actions = 0
+            if events & select.POLLOUT:
+                actions |= pycurl.CSELECT_OUT
+            if events & ~select.POLLOUT:  # libcurl finds errors when it reads
+                actions |= pycurl.CSELECT_IN
+            self._multi.socket_action(socket, actions)
         if not ready:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
 
@@ -160,18 +152,14 @@ class CurlMulti(Executor):
             queued, succeeded, failed = self._multi.info_read()
             for handle in succeeded:
                 transfer = self._transfers[handle]
-                self._record.finish(
-                    transfer.number,
-                    self._client.read_status(handle),
-                    transfer.take_body(),
-                )
+                status = self._client.read_status(handle)
+                self._record.finish(transfer.number, status, transfer.take_body())
                 self._multi.remove_handle(handle)
                 yield transfer
             for handle, code, message in failed:
                 transfer = self._transfers[handle]
-                self._record.fail(
-                    transfer.number, self._client.make_fault(handle, code, message)
-                )
+                fault = self._client.make_fault(handle, code, message)
+                self._record.fail(transfer.number, fault)
                 transfer.take_body()
                 self._multi.remove_handle(handle)
                 yield transfer

@@ -6,7 +6,7 @@ A patched wait lets other greenlets run.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import gevent
 from gevent import monkey
@@ -24,12 +24,8 @@ from clientlab.executors.pacing import PacedNumbers
     "gevent",
     size="size",
     distribution="gevent",
-    only=(
-        "requests",
-        "requests-session",
-        "urllib3",
-        "geventhttpclient",
-    ),  # no connection per thread
+    # These have no connection per thread.
+    only=("requests", "requests-session", "urllib3", "geventhttpclient"),
 )
 class GeventPool(Executor):
     """gevent.pool.Pool, one greenlet per request in flight, with everything
@@ -52,7 +48,9 @@ class GeventPool(Executor):
             ]
             gevent.joinall(greenlets, raise_error=True)
             return
-        coming = numbers if numbers.count is not None else self._take_when_free(numbers)
+        coming: Iterable[int] = numbers
+        if numbers.count is None:
+            coming = self._take_when_free(numbers)
         deque(self._pool.imap_unordered(self._call, coming), maxlen=0)
 
     def close(self) -> None:
@@ -60,9 +58,7 @@ class GeventPool(Executor):
         self._call.close()
 
     def _take_when_free(self, numbers: RequestNumbers) -> Iterator[int]:
-        """Yield each number when a greenlet can send it: none begins after the
-        deadline.
-        """
+        """Yield each number when a greenlet can send it: none after the deadline."""
         self._pool.wait_available()
         for number in numbers:
             yield number

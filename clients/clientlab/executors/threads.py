@@ -1,6 +1,4 @@
-"""Blocking requests: one after the other, in threads, and by a pool, a queue or
-requests-futures.
-"""
+"""Blocking requests: serial, in threads, and by a pool, a queue or requests-futures."""
 
 from __future__ import annotations
 
@@ -39,17 +37,18 @@ class Serial(Executor):
 
 
 class _Batches:
-    """Tasks of a pool that are handed over in batches of `size`: waking up for each
-    ended task would cost CPU time.
+    """Tasks of a pool that are handed over in batches of `size`.
 
-    A thread takes its number together with its task, so no queued task sends a request
-    after the deadline.
+    Waking up for each ended task would cost CPU time. A thread takes its number
+    together with its task, so no queued task sends a request after the deadline.
     """
 
     def __init__(
         self, size: int, numbers: RequestNumbers, faults: Sequence[BaseException]
     ) -> None:
-        self._size, self._numbers, self._faults = size, numbers, faults
+        self._size = size
+        self._numbers = numbers
+        self._faults = faults
         self._count = itertools.count(1).__next__
         self._ended = queue.SimpleQueue[None]()
 
@@ -116,15 +115,15 @@ class ThreadPool(Threads):
         faults = list[BaseException]()
         batches = _Batches(self._context.concurrency, numbers, faults)
 
-        def ended(task: Future[None]) -> None:
-            if (fault := task.exception()) is not None:
+        def end(task: Future[None]) -> None:
+            fault = task.exception()
+            if fault is not None:
                 faults.append(fault)
             batches.end_one()
 
         def submit() -> None:
-            self._pool.submit(
-                self._call.send_all, islice(numbers, 1)
-            ).add_done_callback(ended)
+            task = self._pool.submit(self._call.send_all, islice(numbers, 1))
+            task.add_done_callback(end)
 
         batches.keep_ahead(submit)
         if faults:
@@ -201,7 +200,8 @@ class Futures(Executor):
         importlib.import_module("requests_futures.sessions")
 
     def open(self) -> None:
-        from requests_futures.sessions import FuturesSession  # noqa: PLC0415 - the other executors do not need it
+        # The other executors do not need it.
+        from requests_futures.sessions import FuturesSession  # noqa: PLC0415
 
         workers = self._context.concurrency
         self._call = self._context.open(workers)
@@ -221,20 +221,17 @@ class Futures(Executor):
 
 
 class _RecordingSession:
-    """A stand-in for `requests.Session` that sends a request by its number and records
-    it.
-    """
+    """A stand-in for `requests.Session` that sends a request by its number."""
 
     def __init__(self, call: Caller) -> None:
         self.request = call
         self._client = call.client
 
     def get_adapter(self, url: str) -> Any:
-        """Return the session's adapter if FuturesSession may size its pool, as it does
-        above ten workers.
+        """Return the session's adapter if FuturesSession may size its pool.
+
+        It does that above ten workers.
         """
-        return (
-            self._client.session.get_adapter(url)
-            if self._client.library_defaults
-            else None
-        )
+        if self._client.library_defaults:
+            return self._client.session.get_adapter(url)
+        return None

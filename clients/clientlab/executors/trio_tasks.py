@@ -1,6 +1,4 @@
-"""trio in one thread, for asyncio clients whose library also runs on trio: tasks of a
-nursery send the requests.
-"""
+"""trio in one thread, for asyncio clients whose library also runs on trio."""
 
 from __future__ import annotations
 
@@ -24,12 +22,8 @@ from clientlab.executors.executor_interface import (
     size="tasks",
     distribution="trio",
     extra="more",
-    only=(
-        "httpx-async",
-        "httpx-async-h2",
-        "httpx2-async",
-        "httpx2-async-h2",
-    ),  # they run on both
+    # These run on asyncio and on trio.
+    only=("httpx-async", "httpx-async-h2", "httpx2-async", "httpx2-async-h2"),
 )
 class TrioTasks(Executor):
     """trio tasks in a nursery, one per request in flight, each taking the next request.
@@ -59,7 +53,8 @@ class TrioTasks(Executor):
         self._thread.join()
 
     async def _serve(self) -> None:
-        self._token, self._over = trio.lowlevel.current_trio_token(), trio.Event()
+        self._token = trio.lowlevel.current_trio_token()
+        self._over = trio.Event()
         self._running.set()
         await self._over.wait()
 
