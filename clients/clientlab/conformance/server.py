@@ -1,9 +1,7 @@
 """An independent server for HTTP/1.1, HTTP/2 and TLS, with faults.
 
-It shares no code with the lab.
-
-It records each request as it arrives. Answers are the raw bytes of HTTP/1.1; over
-HTTP/2 they are sent as frames.
+It shares no code with the lab, and records each request as it arrives. Answers are the
+raw bytes of HTTP/1.1; over HTTP/2 they are sent as frames.
 """
 
 from __future__ import annotations
@@ -28,18 +26,14 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
 
-_CERTIFICATES = Path(__file__).with_name(
-    "certificates"
-)  # valid until 2120; the keys of the CAs were deleted
+# Valid until 2120. The keys of the CAs were deleted.
+_CERTIFICATES = Path(__file__).with_name("certificates")
 CA_FILE = str(_CERTIFICATES / "ca.pem")
-SOUND, OTHER_NAME, OTHER_CA = (
-    "server",
-    "other-name",
-    "other-ca",
-)  # certificates; no client trusts the other CA
-PATIENCE = (
-    10.0  # seconds that the server waits for a client to give up a stalled answer
-)
+SOUND = "server"
+OTHER_NAME = "other-name"
+OTHER_CA = "other-ca"  # which no client trusts
+# Seconds that the server waits for a client to give up a stalled answer.
+PATIENCE = 10.0
 
 
 class Last(bytes):
@@ -99,18 +93,18 @@ def ok(body: bytes = b'{"ok": true}', status: str = "200 OK") -> bytes:
     No client may send its cookie back.
     """
     head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nSet-Cookie: lab=1;"
-        " Path=/\r\n"
+        f"HTTP/1.1 {status}\r\n"
+        "Content-Type: application/json\r\n"
+        "Set-Cookie: lab=1; Path=/\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
     )
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return head.encode() + body
 
 
 def server_context(
     certificate: str = SOUND, version: str = "http/1.1"
 ) -> ssl.SSLContext:
-    """Return the TLS context of a server with this certificate that speaks `version`:
-    ``http/1.1`` or ``h2``.
-    """
+    """Return the TLS context of a server that speaks ``http/1.1`` or ``h2``."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_CERTIFICATES / f"{certificate}.pem")
     context.set_alpn_protocols([version])
@@ -139,9 +133,10 @@ class CountingServer:
     seen: list[Seen] = field(default_factory=list)
     let_go: dict[str, float] = field(default_factory=dict)
     spoken_to: set[ssl.SSLContext | None] = field(default_factory=set)
+    # `respond` may block.
     _threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1000)
-    )  # `respond` may block
+    )
 
     @property
     def url(self) -> str:
@@ -150,17 +145,18 @@ class CountingServer:
     def reset(self) -> None:
         """Forget the requests and connections so far, except for requests in flight."""
         self.connections = self.accepted = self.most_in_flight = 0
-        self.seen, self.let_go = [], {}
+        self.seen = []
+        self.let_go = {}
 
     async def serve(
         self, connection: socket.socket, context: ssl.SSLContext | None
     ) -> None:
         self.accepted += 1
-        loop, reader = asyncio.get_running_loop(), StreamReader()
+        loop = asyncio.get_running_loop()
+        reader = StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
-        with contextlib.suppress(
-            OSError, EOFError
-        ):  # closed by the client, or its handshake failed
+        # The client may close the connection, or its handshake fail.
+        with contextlib.suppress(OSError, EOFError):
             transport, _ = await loop.connect_accepted_socket(
                 lambda: protocol, connection, ssl=context
             )
@@ -170,10 +166,9 @@ class CountingServer:
                 self.spoken_to.add(context)
                 self.connections += 1
                 tls = writer.get_extra_info("ssl_object")
-                http2 = tls is not None and tls.selected_alpn_protocol() == "h2"
-                await (self._serve_http2 if http2 else self._serve_http1)(
-                    first, reader, writer, self.connections
-                )
+                is_http2 = tls is not None and tls.selected_alpn_protocol() == "h2"
+                serve = self._serve_http2 if is_http2 else self._serve_http1
+                await serve(first, reader, writer, self.connections)
             except asyncio.CancelledError:
                 # Unsent bytes would keep it open beyond the end of the loop.
                 transport.abort()
@@ -186,12 +181,10 @@ class CountingServer:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         await asyncio.sleep(self.hold)  # the server's work, not a wait for a condition
-        answer = await asyncio.get_running_loop().run_in_executor(
-            self._threads, self.respond, seen
-        )
-        self.in_flight -= (
-            1  # before the answer is sent: the client may send its next request at once
-        )
+        loop = asyncio.get_running_loop()
+        answer = await loop.run_in_executor(self._threads, self.respond, seen)
+        # The client may send its next request as soon as the answer is sent.
+        self.in_flight -= 1
         return answer
 
     async def _serve_http1(
@@ -200,7 +193,8 @@ class CountingServer:
         while True:  # until the client closes the connection, which raises EOFError
             seen = await _read_request(first, reader, number)
             first = b""
-            began, answer = time.monotonic(), await self._answer(seen)
+            began = time.monotonic()
+            answer = await self._answer(seen)
             if isinstance(answer, Paced):
                 for make in answer.blocks:
                     writer.write(make())
@@ -209,29 +203,26 @@ class CountingServer:
                 if answer.closes:
                     return
                 continue
-            for block in answer if isinstance(answer, Iterator) else [answer or b""]:
+            blocks = answer if isinstance(answer, Iterator) else [answer or b""]
+            for block in blocks:
                 writer.write(block)
                 await writer.drain()
             if isinstance(answer, Stall):
-                with contextlib.suppress(
-                    OSError
-                ):  # reset by the client, or out of patience
+                with contextlib.suppress(OSError):  # a reset, or no patience is left
                     await asyncio.wait_for(reader.read(), PATIENCE)
                 self.let_go[seen.target] = time.monotonic() - began
             if isinstance(answer, Reset):
                 linger = struct.pack("ii", 1, 0)
-                writer.get_extra_info("socket").setsockopt(
-                    socket.SOL_SOCKET, socket.SO_LINGER, linger
-                )
+                connection = writer.get_extra_info("socket")
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             if isinstance(answer, Last) or not isinstance(answer, bytes):
                 return
 
     async def _serve_http2(
         self, first: bytes, reader: StreamReader, writer: StreamWriter, number: int
     ) -> None:
-        http2 = H2Connection(
-            H2Configuration(client_side=False, header_encoding="utf-8")
-        )
+        config = H2Configuration(client_side=False, header_encoding="utf-8")
+        http2 = H2Connection(config)
         http2.initiate_connection()
         requests: dict[int, Seen] = {}
         given_up: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
@@ -240,39 +231,25 @@ class CountingServer:
             while block := first + await reader.read(1 << 16):
                 first = b""
                 for event in http2.receive_data(block):
+                    stream = getattr(event, "stream_id", 0)
                     if isinstance(event, RequestReceived):
-                        headers = {
-                            str(name): str(value) for name, value in event.headers
-                        }
-                        pseudo = (
-                            headers.pop(f":{name}")
-                            for name in ("method", "path", "authority", "scheme")
-                        )
-                        method, target, headers["host"], _ = pseudo
-                        requests[event.stream_id] = Seen(
-                            method, target, headers, b"", "HTTP/2", number
-                        )
+                        requests[stream] = _make_seen(event, number)
                     elif isinstance(event, DataReceived):
-                        requests[event.stream_id].body += event.data
-                        http2.acknowledge_received_data(
-                            event.flow_controlled_length, event.stream_id
-                        )
+                        requests[stream].body += event.data
+                        size = event.flow_controlled_length
+                        http2.acknowledge_received_data(size, stream)
                     elif isinstance(event, StreamEnded):
-                        stream = event.stream_id
+                        seen = requests.pop(stream)
                         answering = self._answer_http2(
-                            stream,
-                            requests.pop(stream),
-                            given_up[stream],
-                            http2,
-                            writer,
+                            stream, seen, given_up[stream], http2, writer
                         )
                         tasks.append(asyncio.create_task(answering))
                     elif isinstance(event, StreamReset):
-                        given_up[event.stream_id].set()
+                        given_up[stream].set()
                 writer.write(http2.data_to_send())
         finally:
-            for one in given_up.values():
-                one.set()
+            for is_given_up in given_up.values():
+                is_given_up.set()
 
     async def _answer_http2(
         self,
@@ -286,7 +263,8 @@ class CountingServer:
 
         `given_up`: the client has reset the stream or closed the connection.
         """
-        began, answer = time.monotonic(), await self._answer(seen)
+        began = time.monotonic()
+        answer = await self._answer(seen)
         if not isinstance(answer, bytes) or isinstance(answer, Reset):
             writer.close()
         elif not given_up.is_set():
@@ -300,22 +278,32 @@ class CountingServer:
                 writer.close()
 
 
+def _make_seen(request: RequestReceived, connection: int) -> Seen:
+    headers = {str(name): str(value) for name, value in request.headers}
+    method = headers.pop(":method")
+    target = headers.pop(":path")
+    headers["host"] = headers.pop(":authority")
+    del headers[":scheme"]
+    return Seen(method, target, headers, b"", "HTTP/2", connection)
+
+
 def _send_frames(answer: bytes, stream: int, method: str, http2: H2Connection) -> None:
     """Send an answer as frames. Its body must fit into the client's window (64 KiB)."""
     head, complete, body = answer.partition(b"\r\n\r\n")
     if not complete:
         return
     status, *lines = head.decode("latin-1").split("\r\n")
-    headers = dict(
-        line.split(": ", 1) for line in lines if not line.startswith("Connection")
-    )
+    kept = [line for line in lines if not line.startswith("Connection")]
+    headers = dict(line.split(": ", 1) for line in kept)
     if headers.pop("Transfer-Encoding", None):
-        whole, body = body.endswith(b"0\r\n\r\n"), b"".join(body.split(b"\r\n")[1::2])
+        whole = body.endswith(b"0\r\n\r\n")
+        body = b"".join(body.split(b"\r\n")[1::2])
     else:
         whole = method == "HEAD" or len(body) == int(headers["Content-Length"])
     http2.send_headers(stream, [(":status", status.split()[1]), *headers.items()])
-    for at in range(0, len(body), http2.max_outbound_frame_size):
-        http2.send_data(stream, body[at : at + http2.max_outbound_frame_size])
+    size = http2.max_outbound_frame_size
+    for at in range(0, len(body), size):
+        http2.send_data(stream, body[at : at + size])
     if whole:
         http2.end_stream(stream)
     elif not isinstance(answer, Stall):
@@ -327,18 +315,13 @@ async def _read_request(first: bytes, reader: StreamReader, connection: int) -> 
 
     Raise EOFError if the client has closed the connection.
     """
-    start, *lines = (
-        (first + await reader.readuntil(b"\r\n\r\n"))
-        .decode("latin-1")
-        .strip()
-        .split("\r\n")
-    )
-    headers: dict[str, str] = {}
-    for name, value in (line.split(":", 1) for line in lines):
-        key = name.lower()
-        headers[key] = (
-            f"{headers[key]}, {value.strip()}" if key in headers else value.strip()
-        )
+    head = first + await reader.readuntil(b"\r\n\r\n")
+    start, *lines = head.decode("latin-1").strip().split("\r\n")
+    values = defaultdict[str, list[str]](list)
+    for line in lines:
+        name, value = line.split(":", 1)
+        values[name.lower()].append(value.strip())
+    headers = {name: ", ".join(parts) for name, parts in values.items()}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     if headers.get("transfer-encoding", "").lower() == "chunked":
         while size := int((await reader.readline()).split(b";")[0], 16):
@@ -361,12 +344,12 @@ def counting_server(
     """
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
         listener.setblocking(False)
-        server = CountingServer(
-            "https" if tls else "http", listener.getsockname()[1], answer, hold
-        )
+        scheme = "https" if tls else "http"
+        server = CountingServer(scheme, listener.getsockname()[1], answer, hold)
 
         async def accept() -> None:
-            loop, tasks = asyncio.get_running_loop(), []
+            loop = asyncio.get_running_loop()
+            tasks = []
             with contextlib.suppress(OSError):  # shut down below
                 for context in itertools.cycle(tls or [None]):
                     connection, _ = await loop.sock_accept(listener)
