@@ -1,6 +1,4 @@
-"""Conformance: the rules for every strategy, checked by a server that shares no code
-with the lab.
-"""
+"""Conformance: rules for every strategy, checked by a server of foreign code."""
 
 from __future__ import annotations
 
@@ -36,11 +34,8 @@ _SCENARIOS = (
     check_stop,
     check_streams,
 )
-_NOT_FOR_FUNCTIONS = {
-    check_certificates,
-    check_unanswered,
-    check_streams,
-}  # they get no CA and no time limit
+# Functions get no CA and no time limit.
+_NOT_FOR_FUNCTIONS = {check_certificates, check_unanswered, check_streams}
 _LIMITED = {
     "time limit kept",
     "no answer",
@@ -56,33 +51,32 @@ _COUNTS = {
 
 def conform(strategy: Strategy) -> Iterator[CheckResult]:
     """Yield the result of every check of a strategy, which takes up to a minute."""
-    client, needs_count = (
-        client_spec(strategy.client),
-        executor_spec(strategy.executor).needs_count,
-    )
+    client = client_spec(strategy.client)
+    skipped: set[object] = set()
     unchecked: dict[str, str] = {}
     if client.url_only:
+        skipped |= _NOT_FOR_FUNCTIONS
         unchecked |= dict.fromkeys(_LIMITED, "a function sets its own time limits")
     if client.quirks.uncounted:
         unchecked |= dict.fromkeys(
             _COUNTS, "its library hides its connections, so the lab counts none"
         )
+    if executor_spec(strategy.executor).needs_count:
+        skipped.add(check_duration)
     for scenario in _SCENARIOS:
-        if (client.url_only and scenario in _NOT_FOR_FUNCTIONS) or (
-            needs_count and scenario is check_duration
-        ):
+        if scenario in skipped:
             continue
         try:
             for result in scenario(strategy):
                 reason = unchecked.get(result.check)
                 yield CheckResult(result.check, unchecked=reason) if reason else result
-        except TrialFailed as failure:  # its message may end with a semicolon and a fix
+        except TrialFailed as failure:
+            # Its message may end with a semicolon and a fix.
             text, _, fix = " ".join(str(failure).split()).partition("; ")
-            cause = Cause(1 if scenario is check_same_work else 4, text, fix or FIX)
+            cause = Cause(4, text, fix or FIX)
+            if scenario is check_same_work:
+                cause = cause._replace(stage=1)
+            elif scenario is check_unanswered:
+                cause = NO_TIME_LIMIT
             check = scenario.__name__.removeprefix("check_").replace("_", " ")
-            timeless = scenario is check_unanswered
-            yield CheckResult(
-                check,
-                f"the trial failed: {failure}",
-                NO_TIME_LIMIT if timeless else cause,
-            )
+            yield CheckResult(check, f"the trial failed: {failure}", cause)

@@ -1,5 +1,4 @@
-"""What all checks share: a trial of the strategy, the result of a check, and the
-mistakes that make checks fail.
+"""What all checks share: a measured trial, a result, and the causes of failures.
 
 One mistake in a client often breaks a dozen checks, so a failed check names its likely
 cause.
@@ -10,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -163,9 +163,8 @@ COUNTS = Cause(
 
 
 FIX = "-v lists all failed checks"
-_ITS_KIND = (  # the start of the message if a check found an error of another kind
-    "its kind is "
-)
+# How the message begins if a check found an error of another kind.
+_ITS_KIND = "its kind is "
 
 
 @dataclass(frozen=True)
@@ -204,20 +203,16 @@ def judge(
     cause: Cause | None = None,
     kind: str | None = None,
 ) -> CheckResult:
-    """Return the result of a check.
-
-    The message and the cause count only if it did not pass.
-    """
-    return (
-        CheckResult(check, kind=kind)
-        if passed
-        else CheckResult(check, message, cause, kind)
-    )
+    """Return the result of a check: with message and cause only if it did not pass."""
+    if passed:
+        return CheckResult(check, kind=kind)
+    return CheckResult(check, message, cause, kind)
 
 
 def causes_of(failed: Sequence[CheckResult]) -> list[Cause]:
-    """Return the likely causes of failed checks, only those of the earliest stage: fix
-    them first.
+    """Return the likely causes of failed checks that are to be fixed first.
+
+    Those are the causes of the earliest stage.
     """
     first = f"{failed[0].check}: {failed[0].broken}"
     unknown = " ".join(f"unknown; the first failed check is {first}".split())
@@ -227,43 +222,46 @@ def causes_of(failed: Sequence[CheckResult]) -> list[Cause]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A trial: what reached the server, the numbers of the recorded requests, and the
-    kinds of the errors by number.
-    """
+    """A measured trial, and what reached the server."""
 
     strategy: Strategy
     workload: Workload
     server: CountingServer
     outcome: Outcome
     samples: Samples
-    numbers: list[int]
-    kinds: dict[int, str]
     streams: StreamTimes | None = None
 
     @property
     def client(self) -> ClientSpec:
         return client_spec(self.strategy.client)
 
-    def judge_kind(self, number: int, expected: str) -> tuple[str, Cause | None, str]:
-        """Compare the recorded kind of request `number`; return what is wrong, its
-        cause, and the kind.
-        """
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The numbers of the recorded requests."""
+        return list(map(int, self.samples.numbers))
+
+    @cached_property
+    def kinds(self) -> dict[int, str]:
+        """The kinds of the errors by the numbers of their requests."""
+        codes = self.samples.records["error"].tolist()
+        recorded = zip(self.numbers, codes, strict=True)
+        return {number: self.samples.kinds[code] for number, code in recorded if code}
+
+    def judge_kind(self, check: str, number: int, expected: str) -> CheckResult:
+        """Check the recorded kind of request `number`."""
         kind = self.kinds.get(number, "none")
         if number not in self.numbers:
-            return "it was not recorded", None, kind
-        if kind == expected:
-            return "", None, kind
-        alone = (
-            self.samples.errors.get(kind) == 1
-        )  # only the first message of a kind is kept
-        example = f" ({self.samples.examples[kind]})" if alone else ""
-        message = f"{_ITS_KIND}{expected}, and it is recorded as {kind}{example}"
-        return message, SWALLOWED if kind == "none" else None, kind
+            return CheckResult(check, "it was not recorded", kind=kind)
+        message = f"{_ITS_KIND}{expected}, and it is recorded as {kind}"
+        # Only the first message of a kind is kept.
+        if self.samples.errors.get(kind) == 1:
+            message += f" ({self.samples.examples[kind]})"
+        cause = SWALLOWED if kind == "none" else None
+        return judge(check, kind == expected, message, cause, kind)
 
 
-_Watch = Callable[
-    [Path], None
-]  # called with the trial's folder every half second while it runs; may raise
+_Watch = Callable[[Path], None]
+"""Is called with the trial's folder every half second while it runs; may raise."""
 
 
 def measure(
@@ -274,24 +272,13 @@ def measure(
 ) -> Evidence:
     """Measure one trial; the server forgets its warm-up. Raise TrialFailed."""
     with tempfile.TemporaryDirectory() as folder:
-        context = TrialContext(
-            strategy, workload, PeerAddress(server.url, ca_file=CA_FILE), folder
-        )
-        found = measurement.measure(
+        address = PeerAddress(server.url, ca_file=CA_FILE)
+        context = TrialContext(strategy, workload, address, folder)
+        trial = measurement.measure(
             context, on_start=server.reset, on_progress=lambda _: watch(Path(folder))
         )
-    samples, numbers = found.samples, list(map(int, found.samples.numbers))
-    errors = zip(numbers, samples.records["error"].tolist(), strict=True)
-    kinds = {number: samples.kinds[code] for number, code in errors if code}
     return Evidence(
-        strategy,
-        workload,
-        server,
-        found.outcome,
-        samples,
-        numbers,
-        kinds,
-        found.streams,
+        strategy, workload, server, trial.outcome, trial.samples, trial.streams
     )
 
 
@@ -302,12 +289,12 @@ def measure_against(
     hold: float = 0.0,
     watch: _Watch = lambda _: None,
 ) -> Evidence:
-    """Measure one trial against a server with these answers, over TLS if the client
-    speaks HTTP/2.
+    """Measure one trial against a server with these answers.
+
+    It uses TLS if the client speaks HTTP/2.
     """
-    with counting_server(
-        answer, hold, [server_context(version="h2")] if speaks_http2(strategy) else []
-    ) as server:
+    tls = [server_context(version="h2")] if speaks_http2(strategy) else []
+    with counting_server(answer, hold, tls) as server:
         return measure(strategy, workload, server, watch)
 
 

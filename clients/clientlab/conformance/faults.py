@@ -1,5 +1,6 @@
-"""Faults of a server and of connecting: every strategy records the same kind of error,
-and sends no request again.
+"""Faults of a server and of connecting.
+
+Every strategy records the same kind of error, and sends no request again.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ import errno
 import socket
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from clientlab.conformance import checks, server
 from clientlab.conformance.checks import (
+    Cause,
     CheckResult,
     Evidence,
     judge,
@@ -34,17 +37,15 @@ from clientlab.strategies import Strategy, executor_spec
 from clientlab.trial.process_handle import TrialStalled
 from clientlab.workload.workload import Workload
 
-# Seconds after the time limit from which a client is late; far more than a busy machine
-# needs.
+# Seconds after the time limit from which a client is late; a busy machine needs less.
 SLACK = 2.0
-_TIMEOUT, _CONNECT_TIMEOUT = 0.5, 1.5
+_TIMEOUT = 0.5
+_CONNECT_TIMEOUT = 1.5
 _CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Fault(NamedTuple):
-    """A fault of a server and the kind of error to record; ``none`` for an answer that
-    is not an error.
-    """
+    """A fault of a server and the kind of error to record, or ``none``."""
 
     name: str
     answer: ServerAnswer
@@ -90,47 +91,59 @@ def check_server_faults(strategy: Strategy) -> Iterator[CheckResult]:
 
     The first two meet new connections, the others follow a good answer.
     """
-    http2 = speaks_http2(strategy)
-    known = [fault for fault in FAULTS if not http2 or fault.name in _IN_HTTP2_TOO]
-    new = 0 if http2 else 2
-    parts = [
-        *known[:new],
-        *(part for fault in known[new:] for part in (GOOD, fault)),
-        GOOD,
-    ]
-    found, stalled = _send_each(strategy, parts)
-    kinds = {fault.name: fault.kind for fault in parts} | dict(
-        found.client.quirks.fault_kinds
-    )
-    spoiled, silent = "", stalled
+    faults = list(FAULTS)
+    parts = []
+    if speaks_http2(strategy):
+        faults = [fault for fault in FAULTS if fault.name in _IN_HTTP2_TOO]
+    else:
+        parts = [faults.pop(0), faults.pop(0)]
+    for fault in faults:
+        parts += [GOOD, fault]
+    parts.append(GOOD)
+    evidence, stalled = _send_each(strategy, parts)
+    other_kinds = dict(evidence.client.quirks.fault_kinds)
+    spoiled = ""
+    silent = stalled
     for number, fault in enumerate(parts):
-        message, cause, kind = found.judge_kind(number, kinds[fault.name])
+        kind = other_kinds.get(fault.name, fault.kind)
+        result = evidence.judge_kind(fault.name, number, kind)
         if fault is GOOD:
-            spoiled = spoiled or (
-                message and f"the request after {parts[number - 1].name!r}: {message}"
-            )
+            if result.broken and not spoiled:
+                previous = parts[number - 1].name
+                spoiled = f"the request after {previous!r}: {result.broken}"
             continue
         if isinstance(fault.answer, Stall):
-            seconds = found.server.let_go.get(f"/{number}", PATIENCE)
+            seconds = evidence.server.let_go.get(f"/{number}", PATIENCE)
             if not silent and seconds > _TIMEOUT + SLACK:
                 silent = (
                     f"the time limit is {_TIMEOUT:g} s; {fault.name!r} was waited for"
                     f" {seconds:.1f} s"
                 )
-            message, cause = stalled or message, cause and checks.NO_TIME_LIMIT
-        elif not _used_kept_connection(number, fault, found):
+            cause = checks.NO_TIME_LIMIT if result.cause else None
+            result = replace(result, broken=stalled or result.broken, cause=cause)
+        elif not _used_kept_connection(number, fault, evidence):
             message = (
                 "a new connection was opened after a good answer, although the policy"
                 " is to keep connections"
             )
-            cause = checks.NOT_KEPT
-        yield CheckResult(fault.name, message, cause, kind)
+            result = replace(result, broken=message, cause=checks.NOT_KEPT)
+        yield result
     yield judge("goes on after a fault", not spoiled, spoiled, checks.SPOILED)
-    count = Counter(seen.target for seen in found.server.seen)
-    twice = [
-        fault.name for number, fault in enumerate(parts) if count[f"/{number}"] > 1
+    yield from _judge_requests(evidence, parts)
+    yield judge("time limit kept", not silent, silent, checks.NO_TIME_LIMIT)
+
+
+def _judge_requests(
+    evidence: Evidence, parts: Sequence[Fault]
+) -> Iterator[CheckResult]:
+    """Check that each request reached the server once, as a GET."""
+    count = Counter(seen.target for seen in evidence.server.seen)
+    again = [
+        fault.name
+        for number, fault in enumerate(parts)
+        if count[f"/{number}"] > 1
+        and fault.name not in evidence.client.quirks.resends_after
     ]
-    again = [name for name in twice if name not in found.client.quirks.resends_after]
     message = (
         f"{count.total()} requests reached the server for {len(parts)}: sent again"
         f" after {', '.join(again)}"
@@ -142,10 +155,9 @@ def check_server_faults(strategy: Strategy) -> Iterator[CheckResult]:
         "the redirect was followed",
         checks.REDIRECTS,
     )
-    others = {seen.method for seen in found.server.seen} - {"GET"}
+    others = {seen.method for seen in evidence.server.seen} - {"GET"}
     message = f"the method is GET, and {', '.join(others)} reached the server"
     yield judge("method GET", not others, message, checks.METHOD)
-    yield judge("time limit kept", not silent, silent, checks.NO_TIME_LIMIT)
 
 
 def _send_each(strategy: Strategy, parts: Sequence[Fault]) -> tuple[Evidence, str]:
@@ -153,17 +165,14 @@ def _send_each(strategy: Strategy, parts: Sequence[Fault]) -> tuple[Evidence, st
 
     If silence stalls the trial, return why, and repeat it without silence.
     """
-    many, limit = (
-        len(parts),
-        PATIENCE + 5,
-    )  # clients without a time limit wait for the whole silence, or repeatedly
     workload = Workload(
         path="/{k}",
-        requests=many,
+        requests=len(parts),
         concurrency=1,
         warmup=0,
         timeout=_TIMEOUT,
-        request_limit=limit,
+        # Clients without a time limit wait for the whole silence, or repeatedly.
+        request_limit=PATIENCE + 5,
     )
 
     def answer(seen: Seen) -> ServerAnswer:
@@ -171,41 +180,38 @@ def _send_each(strategy: Strategy, parts: Sequence[Fault]) -> tuple[Evidence, st
         return parts[int(number)].answer if number.isdigit() else ok()
 
     def answer_at_once(seen: Seen) -> ServerAnswer:
-        return ok() if isinstance(found := answer(seen), Stall) else found
+        planned = answer(seen)
+        return ok() if isinstance(planned, Stall) else planned
 
     try:
-        found = measure_against(answer, strategy, workload)
+        evidence = measure_against(answer, strategy, workload)
         # On a busy machine any answer can be late, and a client that opens connections
         # ahead may use a new one. A client that is always too slow, or keeps no
         # connection, fails again.
         for number, fault in enumerate(parts):
-            is_late = found.kinds.get(number, "").startswith(
-                "timeout"
-            ) and not fault.kind.startswith("timeout")
-            if is_late or not _used_kept_connection(number, fault, found):
+            timed_out = evidence.kinds.get(number, "").startswith("timeout")
+            is_late = timed_out and not fault.kind.startswith("timeout")
+            if is_late or not _used_kept_connection(number, fault, evidence):
                 return measure_against(answer, strategy, workload), ""
     except TrialStalled as failure:
-        return (
-            measure_against(answer_at_once, strategy, workload),
-            f"the trial failed: {failure}",
-        )
-    return found, ""
+        evidence = measure_against(answer_at_once, strategy, workload)
+        return evidence, f"the trial failed: {failure}"
+    return evidence, ""
 
 
-def _used_kept_connection(number: int, fault: Fault, found: Evidence) -> bool:
-    """Return whether a fault met the connection of the request before it, if the
-    strategy keeps connections.
+def _used_kept_connection(number: int, fault: Fault, evidence: Evidence) -> bool:
+    """Return whether a fault met the connection of the request before it.
+
+    Return True if it need not, or if the strategy keeps no connections.
     """
-    needless = (
-        found.strategy.policy == "per call"
-        or executor_spec(found.strategy.executor).concurrent
-    )
-    on = {seen.target: seen.connection for seen in reversed(found.server.seen)}
-    return (
-        needless
-        or not fault.name.startswith("used")
-        or on.get(f"/{number}") == on.get(f"/{number - 1}")
-    )
+    if (
+        not fault.name.startswith("used")
+        or evidence.strategy.policy == "per call"
+        or executor_spec(evidence.strategy.executor).concurrent
+    ):
+        return True
+    used = {seen.target: seen.connection for seen in reversed(evidence.server.seen)}
+    return used.get(f"/{number}") == used.get(f"/{number - 1}")
 
 
 def check_certificates(strategy: Strategy) -> Iterator[CheckResult]:
@@ -215,72 +221,73 @@ def check_certificates(strategy: Strategy) -> Iterator[CheckResult]:
     name.
     """
     version = "h2" if speaks_http2(strategy) else "http/1.1"
-    names = server.OTHER_CA, server.OTHER_NAME, server.SOUND
-    other_ca, other_name, sound = (
-        server.server_context(name, version) for name in names
-    )
+    other_ca = server.server_context(server.OTHER_CA, version)
+    other_name = server.server_context(server.OTHER_NAME, version)
+    sound = server.server_context(server.SOUND, version)
     workload = Workload(
         path="/item/{k}", method="DELETE", requests=6, concurrency=1, warmup=0
     )
     # Some clients open a connection ahead, so there are more good certificates than
     # requests.
     with server.counting_server(tls=[other_ca, other_name, *[sound] * 8]) as target:
-        found = measure(strategy, workload, target)
-    sent_to_other_ca, sent_to_other_name = (
-        other_ca in target.spoken_to,
-        other_name in target.spoken_to,
-    )
-    cause = (
-        checks.UNVERIFIED
-        if sent_to_other_ca
-        else checks.ANY_NAME
-        if sent_to_other_name
-        else None
-    )
+        evidence = measure(strategy, workload, target)
+    trusts_other_ca = other_ca in target.spoken_to
+    trusts_other_name = other_name in target.spoken_to
+    cause = None
+    if trusts_other_ca:
+        cause = checks.UNVERIFIED
+    elif trusts_other_name:
+        cause = checks.ANY_NAME
     message = "bytes were sent to a server with a certificate "
     yield judge(
         "certificate of another CA",
-        not sent_to_other_ca,
+        not trusts_other_ca,
         message + "that another CA has signed",
         cause,
     )
     yield judge(
         "certificate of another name",
-        not sent_to_other_name,
+        not trusts_other_name,
         message + "for another name",
         cause,
     )
-    kinds = Counter(found.kinds.values())
+    yield from _judge_verified(evidence, cause)
+
+
+def _judge_verified(evidence: Evidence, cause: Cause | None) -> Iterator[CheckResult]:
+    """Check the errors, requests and connections of a trial with two bad certificates.
+
+    `cause`: why bytes were sent in spite of them.
+    """
+    requests = evidence.server.seen
+    kinds = Counter(evidence.kinds.values())
     recorded = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
     message = (
         "two certificates are wrong, which must give two errors of kind tls; recorded"
         f" are: {recorded}"
     )
-    likely = cause or (
-        checks.UNTRUSTED
-        if not target.seen
-        else checks.ERRORS
-        if kinds
-        else checks.SWALLOWED
-    )
+    likely = checks.ERRORS if kinds else checks.SWALLOWED
+    if not requests:
+        likely = checks.UNTRUSTED
     yield judge(
         "certificates verified",
         kinds == {"tls": 2},
         message,
-        likely,
+        cause or likely,
         next(iter(kinds), "none"),
     )
-    methods = {seen.method for seen in target.seen}
-    each_once = len({seen.target for seen in target.seen}) == len(target.seen) == 4
+    methods = {seen.method for seen in requests}
+    each_once = len({seen.target for seen in requests}) == len(requests) == 4
     message = (
-        f"4 requests (DELETE) must reach the server over TLS; {len(target.seen)} did:"
+        f"4 requests (DELETE) must reach the server over TLS; {len(requests)} did:"
         f" {methods}"
     )
     likely = checks.METHOD if methods - {"DELETE"} else cause or checks.UNTRUSTED
     yield judge(
         "requests over TLS", each_once and methods == {"DELETE"}, message, likely
     )
-    by_lab, accepted = found.outcome.connections_begun, target.accepted
+    by_lab = evidence.outcome.connections_begun
+    accepted = evidence.server.accepted
     message = f"the lab counted {by_lab} connections over TLS, the server {accepted}"
     yield judge(
         "connections over TLS counted", by_lab == accepted, message, checks.COUNTS
@@ -288,17 +295,15 @@ def check_certificates(strategy: Strategy) -> Iterator[CheckResult]:
 
 
 def check_refused(strategy: Strategy) -> Iterator[CheckResult]:
-    """Check that a refused connection is an error, and counts as begun but not as
-    opened.
-    """
+    """Check that a refused connection is an error: begun, but not opened."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        found = _connect(strategy, held)
-    yield CheckResult("connection refused", *found.judge_kind(0, "connect"))
-    begun, opened = found.outcome.connections_begun, found.outcome.connections_opened
-    right = (begun, opened) == (1, 0) or (
-        begun == 0 and found.client.url_only
-    )  # it connects outside Python
+        evidence = _connect(strategy, held)
+    yield evidence.judge_kind("connection refused", 0, "connect")
+    begun = evidence.outcome.connections_begun
+    opened = evidence.outcome.connections_opened
+    # A function may connect outside Python.
+    right = (begun, opened) == (1, 0) or (begun == 0 and evidence.client.url_only)
     message = (
         f"one connection must be begun, and none opened; the lab counted {begun} begun"
         f" and {opened} opened"
@@ -308,8 +313,9 @@ def check_refused(strategy: Strategy) -> Iterator[CheckResult]:
 
 
 def check_unanswered(strategy: Strategy) -> Iterator[CheckResult]:
-    """Check the time limit of connecting to a port whose queue is full: Linux does not
-    answer further attempts.
+    """Check the time limit of connecting.
+
+    Linux does not answer attempts to connect to a port whose queue is full.
     """
     with (
         socket.create_server(("127.0.0.1", 0), backlog=0) as listener,
@@ -327,11 +333,9 @@ def check_unanswered(strategy: Strategy) -> Iterator[CheckResult]:
                 unchecked="this system does not leave connections unanswered",
             )
             return
-        found = _connect(strategy, listener)
-    yield CheckResult(
-        "connecting not answered", *found.judge_kind(0, "timeout-connect")
-    )
-    took = max(found.samples.records["seconds"].tolist(), default=0.0)
+        evidence = _connect(strategy, listener)
+    yield evidence.judge_kind("connecting not answered", 0, "timeout-connect")
+    took = max(evidence.samples.records["seconds"].tolist(), default=0.0)
     message = f"the time limit is {_CONNECT_TIMEOUT:g} s; connecting took {took:.1f} s"
     yield judge(
         "time limit of connecting",
@@ -342,11 +346,7 @@ def check_unanswered(strategy: Strategy) -> Iterator[CheckResult]:
 
 
 def _connect(strategy: Strategy, listener: socket.socket) -> Evidence:
-    target = CountingServer(
-        "https" if speaks_http2(strategy) else "http", listener.getsockname()[1]
-    )
-    return measure(
-        strategy,
-        Workload(requests=1, concurrency=1, warmup=0, timeout=_CONNECT_TIMEOUT),
-        target,
-    )
+    scheme = "https" if speaks_http2(strategy) else "http"
+    target = CountingServer(scheme, listener.getsockname()[1])
+    workload = Workload(requests=1, concurrency=1, warmup=0, timeout=_CONNECT_TIMEOUT)
+    return measure(strategy, workload, target)

@@ -1,5 +1,6 @@
-"""Streams: every event once, in order and at once; a stream that is cut and an event
-that is an error are errors.
+"""Streams: every event once, in order and at once.
+
+A stream that is cut and an event that is an error are errors.
 """
 
 from __future__ import annotations
@@ -23,13 +24,12 @@ from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload
 
 _EVENTS = 8
-_PAUSES = (
-    0.015,
-    0.1,
-)  # seconds between events; the longer one if events were late: the machine may be busy
+# Seconds between events; the longer one if events were late: the machine may be busy.
+_PAUSES = (0.015, 0.1)
 _HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding:"
-    b" chunked\r\n\r\n"
+    b"HTTP/1.1 200 OK\r\n"
+    b"Content-Type: text/event-stream\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
 )
 _CHAT = (
     '{"id":"1","object":"chat.completion.chunk","created":0,"model":"m",'
@@ -41,9 +41,8 @@ _DELTA = (
 _OVERLOADED = (
     '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
 )
-_FORMATS: dict[
-    StreamFormat, tuple[str, str, str]
-] = {  # format → an event, an event that is an error, and the end
+# Format → an event, an event that is an error, and the end.
+_FORMATS: dict[StreamFormat, tuple[str, str, str]] = {
     "sse": (
         "data: %s\n\n",
         'event: error\ndata: {"error":"overloaded"}\n\n',
@@ -60,9 +59,16 @@ _FORMATS: dict[
         'event: message_stop\ndata: {"type":"message_stop"}\n\n',
     ),
 }
-_WHOLE, _CUT, _ERROR = "whole", "cut", "error"
+_WHOLE = "whole"
+_CUT = "cut"
+_ERROR = "error"
 _PARTS = (_WHOLE, _CUT, _WHOLE, _ERROR, _WHOLE)
-_KINDS = {_CUT: "protocol", _ERROR: "event-error", _WHOLE: "none"}
+_KINDS = {_CUT: "protocol", _ERROR: "event-error"}
+
+# The names of the checks.
+_ORDERED = "every event once, in order"
+_AT_ONCE = "events handed over at once"
+_CHECKED_PARTS = {"stream that is cut": _CUT, "event that is an error": _ERROR}
 
 
 def check_streams(strategy: Strategy) -> Iterator[CheckResult]:
@@ -72,24 +78,15 @@ def check_streams(strategy: Strategy) -> Iterator[CheckResult]:
     """
     client = client_spec(strategy.client)
     cls = load(client.import_path)
-    if (
-        not (hasattr(cls, "stream") or hasattr(cls, "events"))
-        or executor_spec(strategy.executor).drives_client
-    ):
+    reads_streams = hasattr(cls, "stream") or hasattr(cls, "events")
+    if not reads_streams or executor_spec(strategy.executor).drives_client:
         return
-    names = (
-        "every event once, in order",
-        "events handed over at once",
-        "stream that is cut",
-        "event that is an error",
-    )
     if speaks_http2(strategy):
-        for name in names:
+        for name in (_ORDERED, _AT_ONCE, *_CHECKED_PARTS):
             yield CheckResult(name, unchecked="the checking server paces no HTTP/2")
         return
-    form = next(
-        name for name in _FORMATS if not client.formats or name in client.formats
-    )
+    usable = client.formats or _FORMATS
+    form = next(name for name in _FORMATS if name in usable)
     for pause in _PAUSES:
         workload = Workload(
             stream=form,
@@ -100,37 +97,37 @@ def check_streams(strategy: Strategy) -> Iterator[CheckResult]:
             warmup=0,
             timeout=5.0,
         )
-        found = measure_against(_answer_in_turn(form, pause), strategy, workload)
-        streams = found.streams
-        late = (
-            streams is None
-            or not len(streams.lags)
-            or float(streams.lags.max()) >= pause
-        )
+        evidence = measure_against(_answer_in_turn(form, pause), strategy, workload)
+        streams = evidence.streams
+        events = 0
+        ordered = False
+        late = True
+        if streams is not None:
+            events = streams.events
+            ordered = not streams.disordered
+            late = not len(streams.lags) or float(streams.lags.max()) >= pause
         if not late:
             break
     whole = _PARTS.count(_WHOLE)
-    got = 0 if streams is None else streams.events
-    ordered = streams is not None and not streams.disordered
     message = (
-        f"{whole} streams have {whole * _EVENTS} events; {got} were handed"
-        f" over{'' if ordered else ', out of order'}"
+        f"{whole} streams have {whole * _EVENTS} events; {events} were handed over"
     )
-    yield judge(names[0], got == whole * _EVENTS and ordered, message, checks.PART_READ)
+    if not ordered:
+        message += ", out of order"
+    is_right = ordered and events == whole * _EVENTS
+    yield judge(_ORDERED, is_right, message, checks.PART_READ)
     message = (
         f"events were handed over after the next one was written, {1000 * pause:g} ms"
         " later"
     )
-    yield judge(names[1], not late, message, checks.PART_READ)
-    for part, name in ((_CUT, names[2]), (_ERROR, names[3])):
-        yield CheckResult(name, *found.judge_kind(_PARTS.index(part), _KINDS[part]))
+    yield judge(_AT_ONCE, not late, message, checks.PART_READ)
+    for name, part in _CHECKED_PARTS.items():
+        yield evidence.judge_kind(name, _PARTS.index(part), _KINDS[part])
 
 
 def _answer_in_turn(form: StreamFormat, pause: float) -> Respond:
-    answers = map(
-        partial(_write_stream, form=form, pause=pause), chain(_PARTS, repeat(_WHOLE))
-    )
-    return lambda _: next(answers)
+    parts = chain(_PARTS, repeat(_WHOLE))
+    return lambda _: _write_stream(next(parts), form, pause)
 
 
 def _frame_event(event: str, number: int) -> bytes:
