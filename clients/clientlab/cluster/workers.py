@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,11 +32,11 @@ from clientlab.workload.workload import Workload
 if TYPE_CHECKING:
     from distributed import Client
 
-_CONNECT_SECONDS, _CLOSE_SECONDS, _LOOK_SECONDS = 10.0, 5.0, 0.5
-_ARRIVE_SECONDS, _REPLACE_SECONDS = (
-    3.0,
-    15.0,
-)  # for workers that are started with the lab, and that replace a lost one
+_CONNECT_SECONDS = 10.0
+_CLOSE_SECONDS = 5.0
+_LOOK_SECONDS = 0.5
+_ARRIVE_SECONDS = 3.0  # for workers that are started with the lab
+_REPLACE_SECONDS = 15.0  # for workers that replace a lost one
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,8 @@ class Worker:
 
         Without a declaration, it takes all.
         """
-        return not self.offered or not self.offered.isdisjoint(
-            {strategy, strategy.partition("?")[0]}
-        )
+        names = {strategy, strategy.partition("?")[0]}
+        return not self.offered or not self.offered.isdisjoint(names)
 
     def measures(self, strategy: str) -> bool:
         return self.offers(strategy) and strategy not in self.lacks
@@ -75,16 +75,7 @@ def describe_worker(
     plugins.admit(names)  # the lab's command line named them
     trouble = None
     if not target.urls:  # otherwise, the lab has checked the servers
-        try:
-            testbed = ComposeTestbed(os.environ)
-            trouble = next(
-                filter(
-                    None, (testbed.trouble(*server, Workload()) for server in servers)
-                ),
-                None,
-            )
-        except (IncompleteRun, LabError) as error:
-            trouble = str(error)
+        trouble = _find_server_trouble(servers)
     lacks = {}
     for name in names:
         try:
@@ -93,21 +84,30 @@ def describe_worker(
             reason = str(error)
         if reason is not None:
             lacks[name] = reason
-    offered = frozenset(dask_worker.state.total_resources)
     return Worker(
-        dask_worker.address,
-        __version__,
-        socket.gethostname(),
-        machine_id(),
-        lacks,
-        offered,
+        address=dask_worker.address,
+        version=__version__,
+        host=socket.gethostname(),
+        machine=machine_id(),
+        lacks=lacks,
+        offered=frozenset(dask_worker.state.total_resources),
     )
 
 
+def _find_server_trouble(servers: list[tuple[str, str]]) -> str | None:
+    try:
+        testbed = ComposeTestbed(os.environ)
+        for upstream, route in servers:
+            trouble = testbed.trouble(upstream, route, Workload())
+            if trouble:
+                return trouble
+    except (IncompleteRun, LabError) as error:
+        return str(error)
+    return None
+
+
 def read_surroundings(plan: Plan, target: Target) -> Surroundings:
-    """Return this machine, the versions of what the plan measures, and the addresses of
-    the servers.
-    """
+    """Return this machine, the versions that the plan measures, and the servers."""
     names = [arm.strategy for arm in plan.arms]
     servers = {} if target.urls else ComposeTestbed(os.environ).programs()
     return surroundings(distributions_of(names), servers | programs_of(names))
@@ -115,10 +115,10 @@ def read_surroundings(plan: Plan, target: Target) -> Surroundings:
 
 @contextmanager
 def connect(address: str, plan: Plan, target: Target) -> Iterator[DaskCluster]:
-    """Connect to the scheduler at an address such as ``tcp://HOST:8786``, and find the
-    workers for a plan.
+    """Connect to the scheduler at an address, and find the workers for a plan.
 
-    Raise LabError if nobody answers there, or if the workers cannot measure the plan.
+    `address`: for example ``tcp://HOST:8786``. Raise LabError if nobody answers there,
+    or if the workers cannot measure the plan.
     """
     try:
         from distributed import Client  # noqa: PLC0415 - an extra
@@ -127,20 +127,16 @@ def connect(address: str, plan: Plan, target: Target) -> Iterator[DaskCluster]:
             "--cluster needs Dask; install it with: pip install 'clientlab[cluster]'"
         ) from error
     for name in ("distributed", "distributed.client"):
-        logging.getLogger(name).setLevel(
-            logging.CRITICAL
-        )  # the lab reports a lost scheduler or worker itself
+        # The lab reports a lost scheduler or worker itself.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=_CONNECT_SECONDS)
-    except (
-        Exception
-    ) as error:  # whatever answers there may be no scheduler, and Dask decodes it
+    except Exception as error:  # Dask decodes what answers there, scheduler or not
         reason = str(error).partition("\n")[0]
-        message = (
-            f"no Dask scheduler answers there ({reason}); start one with 'dask"
-            " scheduler'"
-        )
-        raise LabError(f"--cluster {address}: {message}") from error
+        raise LabError(
+            f"--cluster {address}: no Dask scheduler answers there ({reason});"
+            " start one with 'dask scheduler'"
+        ) from error
     try:
         cluster = DaskCluster(client, address, plan, target)
         until = time.monotonic() + _ARRIVE_SECONDS
@@ -160,7 +156,9 @@ class DaskCluster:
         self, client: Client, address: str, plan: Plan, target: Target
     ) -> None:
         self.client = client
-        self._address, self._plan, self._target = address, plan, target
+        self._address = address
+        self._plan = plan
+        self._target = target
         self._names = sorted({arm.strategy for arm in plan.arms})
         self._described: dict[str, Worker] = {}
         self._machine = ""
@@ -186,30 +184,29 @@ class DaskCluster:
     def read_surroundings(self) -> Surroundings:
         """Return the machine that measures, as one of its workers sees it."""
         arm = self._plan.arms[0]
-        first = self._find_able(
-            arm.strategy, self._plan.workloads[arm.workload].shards
-        )[0].address
-        found: Surroundings = self.client.run(
-            read_surroundings, self._plan, self._target, workers=[first]
-        )[first]
-        return found
+        shards = self._plan.workloads[arm.workload].shards
+        worker = self._find_able(arm.strategy, shards)[0].address
+        answers = self.client.run(
+            read_surroundings, self._plan, self._target, workers=[worker]
+        )
+        answer: Surroundings = answers[worker]
+        return answer
 
     def find_workers(self, strategy: str, count: int) -> list[Worker]:
         """Return this many workers for a trial, or fewer if no more arrive in time.
 
         Raise IncompleteRun.
         """
-        until = time.monotonic() + (
-            0.0 if strategy in self._missed else _REPLACE_SECONDS
-        )
-        while (
-            len(found := self._find_able(strategy, count)) < count
-            and time.monotonic() < until
-        ):
+        until = time.monotonic()
+        if strategy not in self._missed:
+            until += _REPLACE_SECONDS
+        able = self._find_able(strategy, count)
+        while len(able) < count and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
-        if len(found) < count:
+            able = self._find_able(strategy, count)
+        if len(able) < count:
             self._missed.add(strategy)  # the next trials do not wait as long
-        return found[:count]
+        return able[:count]
 
     def read_addresses(self) -> Mapping[str, Any]:
         """Return what the scheduler knows of each worker, by address.
@@ -235,86 +232,71 @@ class DaskCluster:
 
         Raise TrialLost if one does not answer.
         """
+        addresses = [worker.address for worker in workers]
         try:
-            return dict(
-                self.client.run(
-                    function, *arguments, workers=[one.address for one in workers]
-                )
-            )
+            return dict(self.client.run(function, *arguments, workers=addresses))
         except OSError as error:
             self.read_addresses()
             raise TrialLost(f"a worker does not answer ({error})") from error
 
     def measure_offset(self, worker: Worker) -> ClockOffset | None:
-        """Measure the lab's clock minus the worker's as NTP does (RFC 5905); None if
-        both have one clock.
+        """Measure the lab's clock minus the worker's as NTP does (RFC 5905).
+
+        Return None if both have one clock.
         """
         if worker.machine == machine_id():
             return None
-        found = []
-        for _ in range(5):  # the shortest round trip counts
-            sent, there, received = (
-                time.time(),
-                self.call(time.time, workers=[worker])[worker.address],
-                time.time(),
+        offsets = []
+        for _ in range(5):
+            sent = time.time()
+            remote = self.call(time.time, workers=[worker])[worker.address]
+            received = time.time()
+            offset = ClockOffset(
+                seconds=(sent + received) / 2 - remote,
+                error_seconds=(received - sent) / 2,
             )
-            found.append(
-                ClockOffset(
-                    seconds=(sent + received) / 2 - there,
-                    error_seconds=(received - sent) / 2,
-                )
-            )
-        return min(found, key=lambda one: one.error_seconds)
+            offsets.append(offset)
+        # The shortest round trip counts.
+        return min(offsets, key=lambda offset: offset.error_seconds)
 
     def find_trouble(self) -> str | None:
-        """Return why the workers that are there now cannot measure the plan, or None;
-        choose the run's machine.
+        """Return why the present workers cannot measure the plan, or None.
+
+        Choose the run's machine.
         """
-        plan, present = self._plan, self._describe_present()
+        present = self._describe_present()
         if not present:
             return (
                 f"no worker; start one with 'dask worker {self._address} --preload"
                 " clientlab.cluster.preload'"
             )
         for name in self._names:
-            taking = [one for one in present if one.offers(name)]
+            taking = [worker for worker in present if worker.offers(name)]
             if not taking:
-                offers = ", ".join(
-                    sorted(set().union(*(one.offered for one in present)))
-                )
+                offered = set[str]().union(*(worker.offered for worker in present))
+                offers = ", ".join(sorted(offered))
                 return f"no worker offers {name!r}; they offer {offers}"
-            if not any(one.measures(name) for one in taking):
+            if not any(worker.measures(name) for worker in taking):
                 return (
                     f"strategy {name!r}: {taking[0].lacks[name]} (on worker"
                     f" {taking[0].host})"
                 )
-        alone = {
-            arm.strategy
-            for arm in plan.arms
-            if plan.workloads[arm.workload].shards == 1
-        }
-        measured = {
-            (one.machine, name)
-            for one in present
-            for name in alone
-            if one.measures(name)
-        }
-        machines = sorted(
-            one.machine
-            for one in present
-            if all((one.machine, name) in measured for name in alone)
-        )
+        workloads = self._plan.workloads
+        arms = self._plan.arms
+        alone = {arm.strategy for arm in arms if workloads[arm.workload].shards == 1}
+        measured = {worker.machine: set[str]() for worker in present}
+        for worker in present:
+            measured[worker.machine] |= set(filter(worker.measures, alone))
+        machines = [machine for machine, names in measured.items() if names == alone]
         if not machines:
             return (
                 "no machine has workers for all strategies, and arms on different"
                 " machines cannot be compared"
             )
-        self._machine = machines[0]
-        for arm in plan.arms:
-            shards, able = (
-                plan.workloads[arm.workload].shards,
-                len(self._find_able(arm.strategy, 2)),
-            )
+        self._machine = min(machines)
+        for arm in arms:
+            shards = workloads[arm.workload].shards
+            able = len(self._find_able(arm.strategy, 2))
             if shards > max(able, 1):
                 return (
                     f"{shards} shards need as many workers, and {able} measure"
@@ -327,76 +309,77 @@ class DaskCluster:
 
         One alone is on the run's machine.
         """
-        able = [one for one in self._describe_present() if one.measures(strategy)]
-        able = [one for one in able if count > 1 or one.machine == self._machine]
-        before = {
-            one.address: [other.machine for other in able[:place]]
-            for place, one in enumerate(able)
-        }
-        return sorted(
-            able,
-            key=lambda one: (not one.offered, before[one.address].count(one.machine)),
-        )
+        turns = Counter[str]()
+        able = []
+        for worker in self._describe_present():
+            is_possible = count > 1 or worker.machine == self._machine
+            if is_possible and worker.measures(strategy):
+                able.append((not worker.offered, turns[worker.machine], worker))
+                turns[worker.machine] += 1
+        able.sort(key=lambda place: place[:2])
+        return [worker for *_, worker in able]
 
     def _describe_present(self) -> list[Worker]:
         """Return the workers that are there now, each described once.
 
         Raise LabError for one with another version.
         """
-        found = self.read_addresses()
-        new = [address for address in found if address not in self._described]
-        asked = (
-            self._names,
-            sorted({(arm.upstream, arm.route) for arm in self._plan.arms}),
-            self._target,
-        )
-        answers = (
-            self.client.run(describe_worker, *asked, workers=new, on_error="return")
-            if new
-            else {}
-        )
-        for address, answer in answers.items():
-            if isinstance(answer, OSError):
-                continue  # it has just gone
-            if isinstance(answer, BaseException):
-                raise LabError(
-                    f"worker {address} has no clientlab {__version__} ({answer});"
-                    " install it there"
-                )
-            if answer.version != __version__:
-                raise LabError(
-                    f"worker {address} has clientlab {answer.version}, not"
-                    f" {__version__}; install the same"
-                )
-            self._described[address] = answer
+        present = self.read_addresses()
+        new = [address for address in present if address not in self._described]
+        if new:
+            servers = sorted({(arm.upstream, arm.route) for arm in self._plan.arms})
+            answers = self.client.run(
+                describe_worker,
+                self._names,
+                servers,
+                self._target,
+                workers=new,
+                on_error="return",
+            )
+            for address, answer in answers.items():
+                if not isinstance(answer, OSError):  # it has just gone
+                    _check_version(address, answer)
+                    self._described[address] = answer
         return [
             self._described[address]
-            for address in sorted(found)
+            for address in sorted(present)
             if address in self._described
         ]
 
 
+def _check_version(address: str, described: Worker | BaseException) -> None:
+    if isinstance(described, BaseException):
+        raise LabError(
+            f"worker {address} has no clientlab {__version__} ({described});"
+            " install it there"
+        )
+    if described.version != __version__:
+        raise LabError(
+            f"worker {address} has clientlab {described.version}, not"
+            f" {__version__}; install the same"
+        )
+
+
 def check_portable(plan: Plan, target: Target, *, keep_samples: bool) -> None:
-    """Raise FieldError if the plan needs something that only the lab's own
-    machine has.
-    """
-    refused = {
-        "keep_samples": (keep_samples, "samples stay on the workers"),
-        "rtt": (plan.links and target.urls, "workers have no link to your own servers"),
-        "environments": (plan.environments, "workers measure in their own environment"),
-        "replay": (
-            any(one.replay for one in plan.workloads.values()),
-            "workers do not have the file of requests",
+    """Raise FieldError if the plan needs what only the lab's own machine has."""
+    replays = any(workload.replay for workload in plan.workloads.values())
+    for key, applies, reason in (
+        ("keep_samples", keep_samples, "samples stay on the workers"),
+        ("rtt", plan.links and target.urls, "workers have no link to your own servers"),
+        (
+            "environments",
+            plan.environments,
+            "workers measure in their own environment",
         ),
-    }
-    for key, (applies, reason) in refused.items():
+        ("replay", replays, "workers do not have the file of requests"),
+    ):
         if applies:
             raise FieldError([key], f"{reason}; leave it out", also=["cluster"])
-    if of_file := next(
-        (arm.strategy for arm in plan.arms if ".py:" in arm.strategy), None
-    ):
-        message = (
-            "workers do not have this file; install it there as a package with an entry"
-            " point"
-        )
-        raise FieldError(["strategies"], message, value=of_file)
+    for arm in plan.arms:
+        if ".py:" in arm.strategy:
+            raise FieldError(
+                ["strategies"],
+                "workers do not have this file; install it there as a package with an"
+                " entry point",
+                value=arm.strategy,
+            )
