@@ -1,10 +1,12 @@
-"""Measuring the trials of a run on a Dask cluster: each trial is one task, and a
-divided trial one task per shard.
+"""Measuring the trials of a run on a Dask cluster.
+
+Each trial is one task, and a divided trial one task per shard.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import time
 from collections.abc import Iterator, Sequence
@@ -20,15 +22,17 @@ from clientlab.results.plan import Target
 from clientlab.running.execute import Progressed, TrialInterrupted, TrialLost
 from clientlab.running.trial_runner import compute_deadline
 from clientlab.trial.finish import Begun
-from clientlab.trial.result import PlannedTrial, Trial, utc_now
+from clientlab.trial.result import ClockOffset, PlannedTrial, Trial, utc_now
 from clientlab.trial.shards import ShardReport, machine_id, merge_shards
 from clientlab.workload.workload import READY_SECONDS, Workload
 
 if TYPE_CHECKING:
     from distributed import Future
 
-_LOOK_SECONDS, _STOP_SECONDS = 1.0, 10.0
-_START_AFTER, _START_AFTER_PER_SHARD = 0.5, 0.03
+_LOOK_SECONDS = 1.0
+_STOP_SECONDS = 10.0
+_START_AFTER = 0.5
+_START_AFTER_PER_SHARD = 0.03
 """Seconds from the moment when the last shard is ready to the agreed start.
 
 Meanwhile, each shard learns of it and reads the servers' counters. With 0.6 s in all,
@@ -41,7 +45,8 @@ class ClusterMeasurement:
 
     def __init__(self, cluster: DaskCluster, run: Run) -> None:
         self._cluster = cluster
-        self._run, self._experiment = run.run, run.experiment.name
+        self._run = run.run
+        self._experiment = run.experiment.name
         self._target = run.target or Target(testbed="compose")
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         cluster.client.subscribe_topic(
@@ -57,23 +62,22 @@ class ClusterMeasurement:
     ) -> Trial:
         """Measure a trial.
 
-        Raise TrialLost if a worker is gone, and IncompleteRun if the scheduler is.
-
-        After an interrupt, the workers stop the trial, and TrialInterrupted is raised
-        with what it had measured.
+        Raise TrialLost if a worker is gone, IncompleteRun if the scheduler is, and
+        TrialInterrupted with what was measured until an interrupt.
         """
-        workers = self._cluster.find_workers(planned.strategy, workload.shards)
-        if len(workers) < workload.shards:
+        shards = workload.shards
+        workers = self._cluster.find_workers(planned.strategy, shards)
+        if len(workers) < shards:
             raise TrialLost(
-                f"{len(workers)} of {workload.shards} workers for {planned.strategy!r}"
-                " are left"
+                f"{len(workers)} of {shards} workers for {planned.strategy!r} are left"
             )
-        started, key = utc_now(), f"{self._run}/{planned.order}"
+        started = utc_now()
+        key = f"{self._run}/{planned.order}"
         futures: list[Future[Any]] = []
         try:
             for place, worker in enumerate(workers):
                 shard = None if len(workers) == 1 else place
-                task = (
+                future = self._cluster.client.submit(
                     measure_trial,
                     self._run,
                     self._experiment,
@@ -82,29 +86,20 @@ class ClusterMeasurement:
                     workload,
                     self._target,
                     shard,
+                    key=f"{key}/{place}",
+                    pure=False,
+                    workers=[worker.address],
+                    allow_other_workers=False,
                 )
-                where: dict[str, Any] = {
-                    "workers": [worker.address],
-                    "allow_other_workers": False,
-                }
-                futures.append(
-                    self._cluster.client.submit(
-                        *task, key=f"{key}/{place}", pure=False, **where
-                    )
-                )
-                futures[-1].add_done_callback(lambda _: self._events.put({}))
+                futures.append(future)
+                future.add_done_callback(lambda _: self._events.put({}))
             result = self._wait(key, workers, futures, progressed)
         except KeyboardInterrupt as interrupt:
             self._stop(key, workers, futures)
-            done = [
-                future.result() for future in futures if future.status == "finished"
-            ]
-            lost = Trial(
+            trial = _find_trial(futures) or Trial(
                 planned=planned, status="lost", reason="interrupted", started=started
             )
-            raise TrialInterrupted(
-                next((one for one in done if isinstance(one, Trial)), lost)
-            ) from interrupt
+            raise TrialInterrupted(trial) from interrupt
         except CancelledError as error:
             raise IncompleteRun("the scheduler is gone") from error
         finally:
@@ -112,19 +107,12 @@ class ClusterMeasurement:
             for future in futures:
                 future.release()
         if isinstance(result, Trial):
-            # The clock of another machine may be wrong, and the lab plans by this time.
-            return (
-                result
-                if workers[0].machine == machine_id()
-                else result.model_copy(update={"started": started})
-            )
-        begun = Begun(
-            planned,
-            workload,
-            started,
-            compute_deadline(workload, planned.concurrency, planned.link),
-        )
-        return merge_shards(begun, result)
+            if workers[0].machine == machine_id():
+                return result
+            # The clock of another machine may be wrong; the lab plans by this time.
+            return result.model_copy(update={"started": started})
+        deadline = compute_deadline(workload, planned.concurrency, planned.link)
+        return merge_shards(Begun(planned, workload, started, deadline), result)
 
     def _wait(
         self,
@@ -133,45 +121,41 @@ class ClusterMeasurement:
         futures: Sequence[Future[Any]],
         progressed: Progressed,
     ) -> Trial | list[ShardReport]:
-        """Let all shards start together, and return their reports, or the trial if it
-        is whole or a shard failed.
+        """Let all shards start together, and return their reports.
 
-        Raise TrialLost if a worker is gone, or if a shard is not ready in time.
+        Return the trial if it is whole or a shard failed. Raise TrialLost if a worker
+        is gone, or if a shard is not ready in time.
         """
         finished: dict[int, int] = {}  # shard to its requests so far
         ready: set[int] = set()
-        results: dict[int, Trial | ShardReport] = {}
-        first_ready, begun = 0.0, False
+        reports: dict[int, ShardReport] = {}
+        first_ready = math.inf
+        begun = False
         for event in self._follow(key, workers):
             if event.get("ready"):
-                first_ready = first_ready or time.monotonic()
+                first_ready = min(first_ready, time.monotonic())
                 ready.add(event["shard"])
             elif event.get("finished") is not None:
                 finished[event["shard"] or 0] = event["finished"]
-            progressed(sum(finished.values()) if finished else None)
-            if ready and not begun:
-                if begun := len(ready) == len(workers):
-                    self._start_together(key, workers)
-                elif time.monotonic() - first_ready > READY_SECONDS:
-                    count = f"{len(ready)} of {len(workers)} shards"
-                    raise TrialLost(
-                        f"{count} were ready {READY_SECONDS:g} s after the first"
-                    )
-            for place in [
-                place
-                for place, future in enumerate(futures)
-                if place not in results and future.done()
-            ]:
-                results[place] = futures[place].result()
-            if (
-                trial := next(
-                    (one for one in results.values() if isinstance(one, Trial)), None
+            requests = sum(finished.values()) if finished else None
+            progressed(requests)
+            if not begun and len(ready) == len(workers):
+                begun = True
+                self._start_together(key, workers)
+            if not begun and time.monotonic() - first_ready > READY_SECONDS:
+                raise TrialLost(
+                    f"{len(ready)} of {len(workers)} shards were ready"
+                    f" {READY_SECONDS:g} s after the first"
                 )
-            ) is not None:
-                return trial
-            if len(results) == len(futures):
+            for shard, future in enumerate(futures):
+                if shard not in reports and future.done():
+                    result = future.result()
+                    if isinstance(result, Trial):
+                        return result
+                    reports[shard] = result
+            if len(reports) == len(futures):
                 break
-        return [one for one in results.values() if isinstance(one, ShardReport)]
+        return list(reports.values())
 
     def _follow(self, key: str, workers: Sequence[Worker]) -> Iterator[dict[str, Any]]:
         """Yield the events of a trial, and an empty one at least once a second.
@@ -185,48 +169,55 @@ class ClusterMeasurement:
                 event = self._events.get(timeout=_LOOK_SECONDS)
             yield event if event.get("key") == key else {}
             if time.monotonic() - looked > _LOOK_SECONDS:
-                looked, present = time.monotonic(), self._cluster.read_addresses()
-                if gone := [
-                    worker for worker in workers if worker.address not in present
-                ]:
-                    raise TrialLost(
-                        f"worker {gone[0].address} on {gone[0].host} is gone"
-                    )
+                looked = time.monotonic()
+                present = self._cluster.read_addresses()
+                for worker in workers:
+                    if worker.address not in present:
+                        raise TrialLost(
+                            f"worker {worker.address} on {worker.host} is gone"
+                        )
 
     def _start_together(self, key: str, workers: Sequence[Worker]) -> None:
-        """Agree with all shards on a start, which each worker gets with the offset of
-        its clock.
+        """Agree with all shards on a start.
+
+        Each worker gets it with the offset of its clock.
         """
-        offsets = [self._cluster.measure_offset(worker) for worker in workers]
+        by_offset: dict[ClockOffset | None, list[Worker]] = {}
+        for worker in workers:
+            offset = self._cluster.measure_offset(worker)
+            by_offset.setdefault(offset, []).append(worker)
         start = time.time() + _START_AFTER + _START_AFTER_PER_SHARD * len(workers)
-        for offset in dict.fromkeys(offsets):
-            there = [
-                worker
-                for worker, own in zip(workers, offsets, strict=True)
-                if own == offset
-            ]
-            self._cluster.call(send_start, key, (start, offset), workers=there)
+        for offset, group in by_offset.items():
+            self._cluster.call(send_start, key, (start, offset), workers=group)
 
     def _stop(
         self, key: str, workers: Sequence[Worker], futures: Sequence[Future[Any]]
     ) -> None:
-        """Stop the tasks that are not done, if their workers are left, and wait until
-        their processes have ended.
+        """Stop the tasks that are not done, and wait until their processes have ended.
+
+        Workers that are gone are left out.
         """
         # An interrupt may come before all tasks are submitted.
-        unfinished = [
-            one for one in zip(workers, futures, strict=False) if not one[1].done()
-        ]
-        with contextlib.suppress(
-            IncompleteRun, TrialLost
-        ):  # without its scheduler, a worker stops its trial by itself
+        pairs = zip(workers, futures, strict=False)
+        unfinished = [(worker, future) for worker, future in pairs if not future.done()]
+        # Without its scheduler, a worker stops its trial by itself.
+        with contextlib.suppress(IncompleteRun, TrialLost):
             present = self._cluster.read_addresses() if unfinished else {}
-            if left := [one for one in unfinished if one[0].address in present]:
-                self._cluster.call(
-                    send_start, key, None, workers=[worker for worker, _ in left]
-                )
+            left = [pair for pair in unfinished if pair[0].address in present]
+            if left:
+                stopped = [worker for worker, _ in left]
+                self._cluster.call(send_start, key, None, workers=stopped)
             until = time.monotonic() + _STOP_SECONDS
-            while time.monotonic() < until and not all(
-                future.done() for _, future in left
-            ):
+            while time.monotonic() < until:
+                if all(future.done() for _, future in left):
+                    break
                 time.sleep(0.05)
+
+
+def _find_trial(futures: Sequence[Future[Any]]) -> Trial | None:
+    for future in futures:
+        if future.status == "finished":
+            result = future.result()
+            if isinstance(result, Trial):
+                return result
+    return None

@@ -1,5 +1,4 @@
-"""The lab's part of a Dask worker: it measures a trial, or one shard of a trial, and
-serves its metrics.
+"""The lab's part of a Dask worker: it measures a trial or a shard, and serves metrics.
 
 A worker loads it with `dask worker --preload clientlab.cluster.preload`. It measures
 one trial at a time. The measured process is a fresh interpreter, as on one machine: the
@@ -13,10 +12,10 @@ import queue
 import socket
 import tempfile
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from prometheus_client import REGISTRY
 
@@ -33,20 +32,18 @@ from clientlab.trial.shards import AgreedStart, ShardReport
 from clientlab.workload.workload import READY_SECONDS, Workload, take_share
 
 Start = tuple[float, ClockOffset | None]
-"""When all shards of a trial start, in Unix seconds by the lab's clock, and that clock
-minus this machine's.
+"""When all shards of a trial start, and the offset of clocks.
+
+The start is in Unix seconds by the lab's clock; the offset is that clock minus this
+machine's.
 """
 
 _published: list[RunMetrics] = []
 _publishing = threading.Lock()
-"""The metrics on Dask's `/metrics`: those of the last run, until a trial of another one
-begins.
-"""
+"""The metrics on Dask's `/metrics`, until a trial of another run begins."""
 
 _starts: dict[str, queue.SimpleQueue[Start | None]] = {}
-"""For the key of each trial that is being measured here: the agreed start of its shard,
-or None if it has to stop.
-"""
+"""Key of a trial that is being measured → its start, or None if it has to stop."""
 
 
 def send_start(key: str, start: Start | None) -> None:
@@ -56,6 +53,39 @@ def send_start(key: str, start: Start | None) -> None:
     """
     if (starts := _starts.get(key)) is not None:
         starts.put(start)
+
+
+@dataclass(frozen=True)
+class _Contact:
+    """What a trial, or one shard of it, exchanges with the lab."""
+
+    worker: Any
+    run: str
+    key: str
+    shard: int | None
+    starts: queue.SimpleQueue[Start | None]
+
+    def report_progress(self, finished: int | None) -> None:
+        # A start would have been taken, so the trial has to stop.
+        if not self.starts.empty():
+            raise KeyboardInterrupt
+        self._report(finished=finished)
+
+    def agree_on_start(self, metrics: TrialMetrics) -> Start:
+        """Report that the shard is ready, and return its start."""
+        self._report(ready=True)
+        try:
+            agreed = self.starts.get(timeout=2 * READY_SECONDS)
+        except queue.Empty:
+            raise IncompleteRun("the lab named no start for this shard") from None
+        if agreed is None:
+            raise KeyboardInterrupt
+        start, offset = agreed
+        metrics.started(start if offset is None else start - offset.seconds)
+        return agreed
+
+    def _report(self, **state: object) -> None:
+        self.worker.log_event(self.run, {"key": self.key, "shard": self.shard, **state})
 
 
 def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
@@ -73,69 +103,57 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
 
     A trial that cannot be measured is returned as failed or lost.
     """
-    from distributed import get_worker  # noqa: PLC0415 - an extra, which a lab without a cluster lacks
+    # An extra, which a lab without a cluster lacks.
+    from distributed import get_worker  # noqa: PLC0415
 
-    worker, starts = get_worker(), queue.SimpleQueue[Start | None]()
-
-    def report_progress(finished: int | None) -> None:
-        if not starts.empty():  # a start would have been taken: the trial has to stop
-            raise KeyboardInterrupt
-        worker.log_event(run, {"key": key, "shard": shard, "finished": finished})
-
-    def agree_on_start() -> Start:
-        worker.log_event(run, {"key": key, "shard": shard, "ready": True})
-        try:
-            agreed = starts.get(timeout=2 * READY_SECONDS)
-        except queue.Empty:
-            raise IncompleteRun("the lab named no start for this shard") from None
-        if agreed is None:
-            raise KeyboardInterrupt
-        start, offset = agreed
-        metrics.started(start - (0.0 if offset is None else offset.seconds))
-        return start, offset
-
+    worker = get_worker()
+    contact = _Contact(worker, run, key, shard, queue.SimpleQueue())
     plugins.admit([planned.strategy])
-    share, own = workload, planned
+    share = workload
+    planned_share = planned
     if shard is not None:
         share = take_share(workload, shard, planned.concurrency)
-        own = planned.model_copy(update={"concurrency": share.concurrency})
-    found: Trial | ShardReport
+        planned_share = planned.model_copy(update={"concurrency": share.concurrency})
+    result: Trial | ShardReport
     # Dask removes the folder of a worker that was killed.
     with tempfile.TemporaryDirectory(
         prefix="clientlab-trial-", dir=worker.local_directory
     ) as name:
         folder = Path(name)
-        of_run = _publish(run, experiment)
-        metrics = of_run.begin(own, workload, share, log_folder(folder, own, share))
-        _starts[key] = starts
+        log = log_folder(folder, planned_share, share)
+        metrics = _publish(run, experiment).begin(planned_share, workload, share, log)
+        _starts[key] = contact.starts
         try:
             runner = _make_runner(planned, target, metrics)
             if shard is None:
-                found = replace(runner, on_start=metrics.started)(
-                    planned, workload, folder, report_progress
-                )
+                measure = replace(runner, on_start=metrics.started)
+                result = measure(planned, workload, folder, contact.report_progress)
             else:
-                start = AgreedStart(
-                    socket.gethostname(), workload.shards, agree_on_start
-                )
-                found = runner.measure_shard(
-                    planned, workload, shard, folder, report_progress, start
+                agree = partial(contact.agree_on_start, metrics)
+                start = AgreedStart(socket.gethostname(), workload.shards, agree)
+                result = runner.measure_shard(
+                    planned, workload, shard, folder, contact.report_progress, start
                 )
         except TrialInterrupted as interrupted:
-            found = interrupted.trials[0]
+            result = interrupted.trials[0]
         except (IncompleteRun, LabError, OSError) as error:
-            status: Literal["lost", "failed"] = (
-                "lost" if isinstance(error, IncompleteRun) else "failed"
-            )
-            found = Trial(
-                planned=planned, status=status, reason=str(error), started=utc_now()
-            )
+            result = _describe_failure(planned, error)
         finally:
             del _starts[key]
-        metrics.settle(
-            found.outcome if isinstance(found, ShardReport) else found.measured
-        )
-        return found
+        if isinstance(result, ShardReport):
+            metrics.settle(result.outcome)
+        else:
+            metrics.settle(result.measured)
+        return result
+
+
+def _describe_failure(planned: PlannedTrial, error: Exception) -> Trial:
+    return Trial(
+        planned=planned,
+        status="lost" if isinstance(error, IncompleteRun) else "failed",
+        reason=str(error),
+        started=utc_now(),
+    )
 
 
 def _publish(run: str, experiment: str) -> RunMetrics:
@@ -156,12 +174,10 @@ def _make_runner(
     if planned.link is not None:
         check_link(os.environ, [planned.link])
         links = ComposeTestbed(os.environ).links()
-    external = Servers.of(
-        target, lambda _: True
-    ).external  # the lab has asked whether load may go there
-    testbed = external or ComposeTestbed(os.environ)
+    # The lab has asked whether load may go there.
+    external = Servers.of(target, lambda _: True).external
     return TrialRunner(
-        testbed,
+        external or ComposeTestbed(os.environ),
         links=links,
         on_end=metrics.ended,
         on_leave=partial(metrics.settle, None),
