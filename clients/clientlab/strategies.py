@@ -1,5 +1,4 @@
-"""The listed clients, executors and strategies, how a name finds one, and whether this
-machine can measure it.
+"""The listed clients, executors and strategies, and how a name finds one.
 
 A client or an executor is listed by the decorator `@ClientSpec(...)` or
 `@ExecutorSpec(...)` above its class. Lists and reports need all these entries, even if
@@ -55,10 +54,11 @@ def _read_entries(package: str) -> dict[str, Any]:
     names = {**vars(client_interface), **vars(executor_interface)}
     specs = {}
     for file in sorted(Path(__file__).with_name(package).glob("*.py")):
-        for found in _ENTRY.finditer(file.read_text(encoding="utf-8")):
-            spec = eval(found["entry"], names)  # noqa: S307 - an import of the module evaluates it too
-            place = f"clientlab.{package}.{file.stem}:{found['name']}"
-            description = first_paragraph(found["docstring"]).removesuffix(".")
+        for entry in _ENTRY.finditer(file.read_text(encoding="utf-8")):
+            # An import of the module evaluates it too.
+            spec = eval(entry["entry"], names)  # noqa: S307
+            place = f"clientlab.{package}.{file.stem}:{entry['name']}"
+            description = first_paragraph(entry["docstring"]).removesuffix(".")
             specs[spec.name] = replace(spec, import_path=place, description=description)
     return specs
 
@@ -66,8 +66,7 @@ def _read_entries(package: str) -> dict[str, Any]:
 CLIENTS: dict[str, ClientSpec] = _read_entries("clients")
 EXECUTORS: dict[str, ExecutorSpec] = _read_entries("executors")
 ADMITTED: dict[str, ClientSpec | ExecutorSpec | PluginError | None] = {}
-"""``/path/to/file.py:NAME`` or the name of an entry point → its spec, its error, or
-None.
+"""Name of a file's code or of an entry point → its spec, its error, or None.
 
 `plugins.admit` fills it.
 """
@@ -103,45 +102,54 @@ class Strategy:
         return executor_spec(self.executor).policy or client_spec(self.client).policy
 
     def in_flight(self, asked: int | None, requests: int | None = None) -> int:
-        """Return the number of requests in flight: `asked`, or if None the strategy's
-        default concurrency.
+        """Return the number of requests in flight.
 
-        The setting of the executor's size overrides both. A serial executor has 1, an
-        unbounded one all `requests`.
+        It is `asked`, or if None the strategy's default concurrency. The setting of the
+        executor's size overrides both. A serial executor has 1, an unbounded one all
+        `requests`.
         """
         spec = executor_spec(self.executor)
         if not spec.concurrent:
             return 1
-        unbounded = spec.unbounded or (
-            spec.pool_bound and not self.settings.get("pool", 1)
-        )
-        if unbounded and requests is not None:
+        has_no_pool = spec.pool_bound and not self.settings.get("pool", 1)
+        if requests is not None and (spec.unbounded or has_no_pool):
             return requests
         if spec.size in self.settings:
             return int(self.settings[spec.size])
         return self.concurrency if asked is None else asked
 
 
+_ALONE = {"blocking": "serial", "asyncio": "await", "program": "program"}
+
+
 def _run_alone(client: ClientSpec, name: str, source: str = "ecosystem") -> Strategy:
-    """Return the strategy of a client without a named executor, which sends one request
-    after the other if it can.
+    """Return the strategy of a client without a named executor.
+
+    It sends one request after the other if the client can.
     """
-    usual = {"blocking": "serial", "asyncio": "await", "program": "program"}[
-        client.kind
-    ]
-    executor = next(iter(client.only), usual)
-    return Strategy(
-        name,
-        client.name,
-        executor,
-        DEFAULT_CONCURRENCY if EXECUTORS[executor].concurrent else 1,
-        source,
-    )
+    executor = client.only[0] if client.only else _ALONE[client.kind]
+    concurrency = DEFAULT_CONCURRENCY if EXECUTORS[executor].concurrent else 1
+    return Strategy(name, client.name, executor, concurrency, source)
+
+
+def _combine() -> Iterator[Strategy]:
+    """Yield each client alone and with its executors, and some with uvloop."""
+    for client in CLIENTS.values():
+        yield _run_alone(client, client.name)
+    for client in CLIENTS.values():
+        for executor in client.pairs:
+            yield Strategy(f"{client.name}@{executor}", client.name, executor)
+    for name, executor in (
+        ("aiohttp", "workers"),
+        ("aiohttp", "semaphore"),
+        ("httpx-async", "workers"),
+    ):
+        strategy = f"{name}-uvloop@{executor}"
+        yield Strategy(strategy, name, executor, settings={"loop": "uvloop"})
 
 
 _LISTED = (
-    # The six of the experiment six-strategies, with the names and the numbers of its
-    # article.
+    # The experiment six-strategies, with the names and the numbers of its article.
     Strategy("sync", "requests", "serial", 1),
     Strategy("sync_threads", "requests", "thread-pool", 100),
     Strategy("sync_multiprocess", "requests", "processes", 10),
@@ -150,22 +158,7 @@ _LISTED = (
     # aiohttp's own limit of 100 in each of six processes, and up to 5 requests for the
     # remainder.
     Strategy("async_multiprocess_with_async_client", "aiohttp", "async-processes", 605),
-    *(_run_alone(client, client.name) for client in CLIENTS.values()),
-    *(
-        Strategy(f"{one.name}@{executor}", one.name, executor)
-        for one in CLIENTS.values()
-        for executor in one.pairs
-    ),
-    *(
-        Strategy(
-            f"{client}-uvloop@{executor}", client, executor, settings={"loop": "uvloop"}
-        )
-        for client, executor in (
-            ("aiohttp", "workers"),
-            ("aiohttp", "semaphore"),
-            ("httpx-async", "workers"),
-        )
-    ),
+    *_combine(),
     Strategy(
         "trap-blocking-in-coroutine",
         "requests-session",
@@ -232,9 +225,8 @@ _LISTED = (
         mended_by="aiohttp@semaphore",
     ),
 )
-STRATEGIES = {
-    strategy.name: strategy for strategy in _LISTED
-}  # `find` also finds any other pair that fits
+STRATEGIES = {strategy.name: strategy for strategy in _LISTED}
+"""The listed ones. `find` also finds any other pair that fits."""
 
 # Names
 
@@ -244,16 +236,19 @@ _PAIR = re.compile(r"(?P<client>[^@/]*|.+?\.py:\w+)(?:@(?P<executor>.+))?")
 
 def file_of(name: str) -> Path | None:
     """Return the file of ``path/to/file.py:NAME``, or None for any other name."""
-    found = _IN_FILE.fullmatch(name)
-    return None if found is None else Path(found["file"])
+    match = _IN_FILE.fullmatch(name)
+    return None if match is None else Path(match["file"])
 
 
 def make_absolute(name: str) -> str:
-    """Return ``path/to/file.py:NAME`` with an absolute path, for processes in other
-    folders, or another name as is.
+    """Return ``path/to/file.py:NAME`` with an absolute path, or another name as is.
+
+    Processes in other folders get it.
     """
-    found = _IN_FILE.fullmatch(name)
-    return name if found is None else f"{Path(found['file']).resolve()}:{found['name']}"
+    match = _IN_FILE.fullmatch(name)
+    if match is None:
+        return name
+    return f"{Path(match['file']).resolve()}:{match['name']}"
 
 
 def split_pair(name: str) -> tuple[str, str]:
@@ -261,34 +256,36 @@ def split_pair(name: str) -> tuple[str, str]:
 
     The path of a file may hold an @ after its first slash.
     """
-    found = _PAIR.fullmatch(name)
-    return (found["client"], found["executor"] or "") if found else (name, "")
+    match = _PAIR.fullmatch(name)
+    if match is None:
+        return name, ""
+    return match["client"], match["executor"] or ""
 
 
 def client_spec(name: str) -> ClientSpec:
     """Return the spec of a client: listed or admitted. Raises KeyError, LabError."""
     if name in CLIENTS:
         return CLIENTS[name]
-    found = _admitted_spec(name)
-    if isinstance(found, ExecutorSpec):
-        client = {"blocking": "requests-session", "asyncio": "aiohttp"}[found.needs]
+    spec = _admitted_spec(name)
+    if isinstance(spec, ExecutorSpec):
+        client = {"blocking": "requests-session", "asyncio": "aiohttp"}[spec.needs]
         raise PluginError(
             f"strategy {name!r} is an executor, and runs a client; write"
             f" {client}@{name}"
         )
-    return found
+    return spec
 
 
 def executor_spec(name: str) -> ExecutorSpec:
     """Return the spec of an executor: listed or admitted. Raises KeyError, LabError."""
     if name in EXECUTORS:
         return EXECUTORS[name]
-    found = _admitted_spec(name)
-    if isinstance(found, ClientSpec):
+    spec = _admitted_spec(name)
+    if isinstance(spec, ClientSpec):
         raise PluginError(
             f"{name!r} is a client, not an executor; an executor has open, run, close"
         )
-    return found
+    return spec
 
 
 def _admitted_spec(name: str) -> ClientSpec | ExecutorSpec:
@@ -298,20 +295,20 @@ def _admitted_spec(name: str) -> ClientSpec | ExecutorSpec:
             f"strategy {name!r} is code of a file, which runs only if the command line"
             f" names it; add -t '{name}'"
         )
-    found = ADMITTED.get(key)
-    if found is None:
+    spec = ADMITTED.get(key)
+    if spec is None:
         raise KeyError(name)
-    if isinstance(found, PluginError):
-        raise found
-    return found
+    if isinstance(spec, PluginError):
+        raise spec
+    return spec
 
 
 def of_packages() -> list[ClientSpec | ExecutorSpec | PluginError]:
     """Return what installed packages brought and was admitted."""
     return [
-        found
-        for name, found in ADMITTED.items()
-        if found is not None and file_of(name) is None
+        spec
+        for name, spec in ADMITTED.items()
+        if spec is not None and file_of(name) is None
     ]
 
 
@@ -321,18 +318,18 @@ def strategies_of_packages() -> list[Strategy]:
     Their `source` is the package.
     """
     return [
-        _run_alone(one, one.name, one.distribution)
-        for one in of_packages()
-        if isinstance(one, ClientSpec)
+        _run_alone(spec, spec.name, spec.distribution)
+        for spec in of_packages()
+        if isinstance(spec, ClientSpec)
     ]
 
 
 def find(name: str) -> Strategy:
-    """Return the strategy of that name, or any fitting ``client@executor``; both with
-    settings: ``NAME?pool=10``.
+    """Return the strategy of that name, or any fitting ``client@executor``.
 
-    A strategy of a file or of a package is found if `plugins.admit` was given its name.
-    Raises LabError with the nearest names. `check_settings` checks the settings.
+    Both may have settings, ``NAME?pool=10``, which `check_settings` checks. A strategy
+    of a file or of a package is found if `plugins.admit` was given its name. Raises
+    LabError with the nearest names.
     """
     plain, given = settings.split(name)
     strategy = STRATEGIES.get(plain) or _find_unlisted(plain)
@@ -343,13 +340,13 @@ def find(name: str) -> Strategy:
 
 def _find_unlisted(name: str) -> Strategy:
     client_name, executor_name = split_pair(name)
-    names = [*STRATEGIES, *(one.name for one in strategies_of_packages())]
+    listed = [*STRATEGIES.values(), *strategies_of_packages()]
+    names = [strategy.name for strategy in listed]
     with contextlib.suppress(KeyError):  # the error below names the nearest strategies
         client = client_spec(client_name)
         if not executor_name:
-            return _run_alone(
-                client, name, "file" if file_of(name) else client.distribution
-            )
+            source = "file" if file_of(name) else client.distribution
+            return _run_alone(client, name, source)
         fitting = [
             executor
             for executor in client.only or EXECUTORS
@@ -362,18 +359,14 @@ def _find_unlisted(name: str) -> Strategy:
         goes_with = f"{client.name} goes with {', '.join(fitting)}"
         if client.kind == executor.needs and not executor.only:
             raise LabError(f"strategy {name!r}: {goes_with} only")
-        runs = (
-            f"only {', '.join(executor.only)}"
-            if executor.only
-            else f"{executor.needs} clients"
-        )
+        runs = f"{executor.needs} clients"
+        if executor.only:
+            runs = f"only {', '.join(executor.only)}"
         raise LabError(f"strategy {name!r}: {executor.name} runs {runs}; {goes_with}")
-    is_code = name.endswith(".py") or (":" in name and file_of(client_name) is None)
-    hint = (
-        "; a function of yours is mine.py:fetch"
-        if is_code
-        else suggest_nearest(name, names)
-    )
+    if name.endswith(".py") or (":" in name and file_of(client_name) is None):
+        hint = "; a function of yours is mine.py:fetch"
+    else:
+        hint = suggest_nearest(name, names)
     if not {client_name, executor_name} & ADMITTED.keys():
         hint += f"; if a package has it, add -t {name}"
     raise LabError(
@@ -382,13 +375,20 @@ def _find_unlisted(name: str) -> Strategy:
 
 
 def suggest_concurrent(strategy: Strategy) -> str | None:
-    """Return a strategy of the same client with several requests in flight, or None if
-    its entry names no executor.
+    """Return a strategy of the same client with several requests in flight.
+
+    Return None if the client's entry names no executor.
     """
-    pairs, name = client_spec(strategy.client).pairs, strategy.client
+    if strategy.mended_by:
+        return strategy.mended_by
+    name = strategy.client
+    pairs = client_spec(name).pairs
+    if not pairs:
+        return None
     if file_of(name):  # as the user wrote it, and not with an absolute path
-        name = split_pair(settings.split(strategy.name)[0])[0]
-    return strategy.mended_by or (f"{name}@{pairs[0]}" if pairs else None)
+        plain, _ = settings.split(strategy.name)
+        name, _ = split_pair(plain)
+    return f"{name}@{pairs[0]}"
 
 
 # Availability and settings
@@ -402,40 +402,35 @@ URLLIB3_REPLACED = (
 
 
 def unavailable(strategy: Strategy) -> str | None:
-    """Return in one line why this machine can't measure the strategy and what to do, or
-    None if it can.
-    """
+    """Return why this machine can't measure the strategy and what to do, or None."""
     client = client_spec(strategy.client)
     if client.program and which(client.program) is None:
         return f"{client.program} is not installed; apt-get install {client.package}"
     for distribution, extra in list_missing(strategy):
         return f"{distribution} is not installed; pip install 'clientlab[{extra}]'"
-    return (
-        URLLIB3_REPLACED
-        if "urllib3" in {client.distribution, *client.needs} and is_urllib3_replaced()
-        else None
-    )
+    if "urllib3" in {client.distribution, *client.needs} and is_urllib3_replaced():
+        return URLLIB3_REPLACED
+    return None
 
 
 def list_missing(strategy: Strategy) -> Iterator[tuple[str, str]]:
-    """Yield the distributions that the strategy needs and this Python lacks, each with
-    the extra that installs it.
+    """Yield the missing distributions that the strategy needs.
+
+    Each has the extra that installs it.
     """
-    client, executor = CLIENTS.get(strategy.client), EXECUTORS.get(strategy.executor)
-    needed = (
-        []
-        if client is None
-        else [(name, client.extra) for name in (client.distribution, *client.needs)]
-    )
+    client = CLIENTS.get(strategy.client)
+    executor = EXECUTORS.get(strategy.executor)
+    needed = []
+    if client is not None:
+        names = (client.distribution, *client.needs)
+        needed += [(name, client.extra) for name in names]
     if executor is not None:
         needed.append((executor.distribution, executor.extra))
     if strategy.settings.get("loop") == "uvloop":
         needed.append(("uvloop", EXTRA))
     for distribution, extra in needed:
-        if (
-            distribution != "python"
-            and find_spec(distribution.replace("-", "_")) is None
-        ):
+        module = distribution.replace("-", "_")
+        if distribution != "python" and find_spec(module) is None:
             yield distribution, extra
 
 
@@ -445,23 +440,24 @@ def list_imports(strategy: Strategy) -> list[str]:
     It sends one request after the other.
     """
     client = CLIENTS[strategy.client]
-    names = [
-        client.name if client.distribution == "python" else client.distribution,
-        *client.needs,
-    ]
-    names += ["asyncio"] if client.kind == "asyncio" else []
-    names += ["uvloop"] if strategy.settings.get("loop") == "uvloop" else []
+    library = client.name if client.distribution == "python" else client.distribution
+    names = [library, *client.needs]
+    if client.kind == "asyncio":
+        names.append("asyncio")
+    if strategy.settings.get("loop") == "uvloop":
+        names.append("uvloop")
     return [name.replace("-", "_") for name in names]
 
 
 def is_urllib3_replaced() -> bool:
-    """Return whether urllib3-future, whose versions are X.Y.9ZZ, has replaced the files
-    of urllib3.
+    """Return whether urllib3-future has replaced the files of urllib3.
+
+    Its versions are X.Y.9ZZ.
     """
-    found = find_spec("urllib3")
-    if found is None or found.origin is None:
+    spec = find_spec("urllib3")
+    if spec is None or spec.origin is None:
         return False
-    version = Path(found.origin).with_name("_version.py")
+    version = Path(spec.origin).with_name("_version.py")
     text = version.read_text(encoding="utf-8") if version.exists() else ""
     return re.search(r"""__version__\b.*=\s*["']\d+\.\d+\.9\d\d""", text) is not None
 
@@ -478,26 +474,23 @@ def load(import_path: str) -> Any:
 
 
 def list_settings(import_path: str) -> dict[str, str]:
-    """Return the settings of a client or executor, name → type: the keyword-only
-    arguments of its class.
+    """Return the settings of a client or executor, name → type.
+
+    They are the keyword-only arguments of its class.
     """
     types = {}
     for name, parameter in inspect.signature(load(import_path)).parameters.items():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            annotated = parameter.annotation is not inspect.Parameter.empty
-            text = (
-                inspect.formatannotation(parameter.annotation)
-                if annotated
-                else type(parameter.default).__name__
-            )
+            if parameter.annotation is inspect.Parameter.empty:
+                text = type(parameter.default).__name__
+            else:
+                text = inspect.formatannotation(parameter.annotation)
             types[name] = text.strip("'")
     return types
 
 
 def select_settings(strategy: Strategy, import_path: str) -> dict[str, Any]:
-    """Return those of the strategy's settings that are arguments of the class at
-    `import_path`.
-    """
+    """Return the strategy's settings that are arguments of the class at a path."""
     names = list_settings(import_path) if strategy.settings else {}
     return {key: value for key, value in strategy.settings.items() if key in names}
 
@@ -510,17 +503,17 @@ _CHOICES = {
 
 
 def check_settings(strategy: Strategy) -> None:
-    """Raise UnavailableStrategy if a library is missing, or LabError for a setting that
-    the strategy does not have.
+    """Raise LabError for a setting that the strategy does not have.
+
+    Raise UnavailableStrategy if a library is missing.
     """
     if reason := unavailable(strategy):
         raise UnavailableStrategy(strategy.name, reason)
-    client, executor = client_spec(strategy.client), executor_spec(strategy.executor)
+    client = client_spec(strategy.client)
+    executor = executor_spec(strategy.executor)
     try:
-        types = {
-            **list_settings(client.import_path),
-            **list_settings(executor.import_path),
-        }
+        types = list_settings(client.import_path)
+        types |= list_settings(executor.import_path)
     except ModuleNotFoundError as error:  # a dependency of the library
         reason = (
             f"{error.name} is not installed; pip install 'clientlab[{client.extra}]'"
@@ -529,10 +522,9 @@ def check_settings(strategy: Strategy) -> None:
     if executor.size:
         types[executor.size] = "int"
     if strategy.policy == "pool" and not client.program:
-        types |= {
-            "pool": "int | None" if client.unlimited else "int",
-            "library_defaults": "bool",
-        }
+        types["pool"] = "int | None" if client.unlimited else "int"
+        types["library_defaults"] = "bool"
+    numbers = {"pool", "processes", "threads", "chunks", executor.size}
     for key, value in strategy.settings.items():
         if key not in types:
             raise LabError(
@@ -547,81 +539,64 @@ def check_settings(strategy: Strategy) -> None:
         if key in _CHOICES and value not in _CHOICES[key]:
             raise LabError(f"{written}; write {' or '.join(_CHOICES[key])}")
         least = 0 if key == "pool" and client.unlimited else 1
-        if (
-            key in {"pool", "processes", "threads", "chunks", executor.size}
-            and value is not None
-            and value < least
-        ):
+        if key in numbers and value is not None and value < least:
             raise LabError(f"{written}; write {least} or more")
 
 
 def check_capabilities(strategy: Strategy, workload: Workload) -> None:
-    """Raise FieldError, with a field of the workload, if the strategy's client cannot
-    do the workload.
-    """
-    client = load(client_spec(strategy.client).import_path)
-    if workload.cold and (
-        strategy.client not in CLIENTS or strategy.executor not in {"serial", "await"}
-    ):
-        message = (
-            "only a client that the lab lists, without an executor, starts cold, such"
-            " as requests or aiohttp"
+    """Raise FieldError, with a field of the workload, if the client cannot do it."""
+    named = f"strategy {strategy.name!r}"
+    spec = client_spec(strategy.client)
+    client = load(spec.import_path)
+    starts_cold = strategy.client in CLIENTS and strategy.executor in {
+        "serial",
+        "await",
+    }
+    if workload.cold and not starts_cold:
+        raise FieldError(
+            ["cold"],
+            f"{named}: only a client that the lab lists, without an executor, starts"
+            " cold, such as requests or aiohttp",
         )
-        raise FieldError(["cold"], f"strategy {strategy.name!r}: {message}")
     if hasattr(client, "refuses"):
-        if refusal := client.refuses(workload):
-            field_name, reason = refusal
-            raise FieldError(
-                [field_name], f"strategy {strategy.name!r}: {client.program} {reason}"
-            )
+        refusal = client.refuses(workload)
+        if refusal:
+            key, reason = refusal
+            raise FieldError([key], f"{named}: {client.program} {reason}")
         return
-    formats = client_spec(strategy.client).formats
-    if formats and workload.stream not in formats:
-        message = (
-            f"strategy {strategy.name!r} reads streams of {' or '.join(formats)} only;"
-            " name one of them"
+    if spec.formats and workload.stream not in spec.formats:
+        raise FieldError(
+            ["stream"],
+            f"{named} reads streams of {' or '.join(spec.formats)} only; name one of"
+            " them",
+            value=workload.stream or "",
         )
-        raise FieldError(["stream"], message, value=workload.stream or "")
-    streams, streams_uploads = (
-        hasattr(client, "stream"),
-        getattr(client, "streams_uploads", True),
-    )
     drives_client = executor_spec(strategy.executor).drives_client
-    for field_name, is_asked, is_able, lack in (
-        ("read", workload.read == "chunks", streams, "reads no body in chunks"),
-        (
-            "upload",
-            workload.upload == "stream",
-            streams_uploads,
-            "streams no upload of known length",
-        ),
-        (
-            "elapsed",
-            workload.elapsed,
-            hasattr(client, "timed"),
-            "does not measure its requests itself",
-        ),
-        (
-            "first_byte",
-            workload.first_byte,
-            streams,
-            "does not read a body as it arrives",
-        ),
-        (
-            "stream",
-            workload.stream,
-            streams or hasattr(client, "events"),
-            "does not read a body as it arrives",
-        ),
-    ):
-        if is_asked and (not is_able or drives_client):
-            advice = (
-                f"run {strategy.client} with another executor"
-                if is_able
-                else "requests-session can"
-            )
-            message = f"strategy {strategy.name!r} {lack}; {advice}"
-            value = getattr(workload, field_name)
-            raise FieldError(
-                [field_name], message, value="" if value is True else value
-            )
+    for key, is_able, lack in _list_asked(workload, client):
+        if is_able and not drives_client:
+            continue
+        advice = "requests-session can"
+        if is_able:
+            advice = f"run {strategy.client} with another executor"
+        value = getattr(workload, key)
+        raise FieldError(
+            [key], f"{named} {lack}; {advice}", value="" if value is True else value
+        )
+
+
+def _list_asked(workload: Workload, client: Any) -> Iterator[tuple[str, bool, str]]:
+    """Yield fields that not all clients can do, whether this one can, and the lack."""
+    streams = hasattr(client, "stream")
+    reads_no_parts = "does not read a body as it arrives"
+    if workload.read == "chunks":
+        yield "read", streams, "reads no body in chunks"
+    if workload.upload == "stream":
+        is_able = getattr(client, "streams_uploads", True)
+        yield "upload", is_able, "streams no upload of known length"
+    if workload.elapsed:
+        is_able = hasattr(client, "timed")
+        yield "elapsed", is_able, "does not measure its requests itself"
+    if workload.first_byte:
+        yield "first_byte", streams, reads_no_parts
+    if workload.stream:
+        yield "stream", streams or hasattr(client, "events"), reads_no_parts
