@@ -1,13 +1,13 @@
-"""A user's own clients and executors: classes and functions of a file, and entry points
-of installed packages.
+"""A user's own clients and executors, from files and from installed packages.
 
 `admit` is the only function of the lab that runs such code. It gets the names of the
 command line and those of an experiment that the command line names. Names also come
 from run files: `strategies` only looks up what was admitted in this process.
 
-A class with the methods `open`, `send` and `close` is a client; one with `open`, `run`
-and `close` is an executor. Class attributes set the fields of its spec. A function of a
-file is a client that gets a URL.
+A file has classes and functions, a package has entry points. A class with the methods
+`open`, `send` and `close` is a client; one with `open`, `run` and `close` is an
+executor. Class attributes set the fields of its spec. A function of a file is a client
+that gets a URL.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ GROUP = "clientlab.strategies"  # of entry points
 def admit(names: Iterable[str]) -> None:
     """Load the code that names of strategies, clients and executors hold.
 
-    Listed ones need no code.
-
-    Errors are kept: `strategies.client_spec` and `strategies.executor_spec` raise them.
+    Listed ones need no code. Errors are kept: `strategies.client_spec` and
+    `strategies.executor_spec` raise them.
     """
-    named = (
-        part
-        for name in names
-        for part in map(make_absolute, split_pair(settings.split(name)[0]))
-    )
     admitted = strategies.ADMITTED
     known = CLIENTS.keys() | EXECUTORS.keys() | admitted.keys() | {""}
-    parts = [part for part in dict.fromkeys(named) if part not in known]
-    points = {} if all(map(file_of, parts)) else _entry_points()
-    for part in parts:
+    unknown: list[str] = []
+    for name in names:
+        plain, _ = settings.split(name)
+        for part in map(make_absolute, split_pair(plain)):
+            if part not in known and part not in unknown:
+                unknown.append(part)
+    points = {} if all(map(file_of, unknown)) else _entry_points()
+    for part in unknown:
+        path = file_of(part)
         try:
-            if path := file_of(part):
+            if path is not None:
                 admitted[part] = _load_from_file(path, part)
+            elif part in points:
+                admitted[part] = _load_from_package(points[part])
             else:
-                admitted[part] = (
-                    _load_from_package(points[part]) if part in points else None
-                )
+                admitted[part] = None
         except PluginError as error:
             admitted[part] = error
 
@@ -78,18 +78,16 @@ def admit_packages() -> None:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    from importlib.metadata import (  # noqa: PLC0415 - 20 ms, which a listed strategy does not need
-        entry_points,
-    )
+    # 20 ms, which a listed strategy does not need.
+    from importlib import metadata  # noqa: PLC0415
 
-    return {point.name: point for point in entry_points(group=GROUP)}
+    return {point.name: point for point in metadata.entry_points(group=GROUP)}
 
 
 def _load_from_package(point: EntryPoint) -> ClientSpec | ExecutorSpec:
     source = point.dist.name if point.dist else point.module
-    with _as_plugin_error(
-        f"strategy {point.name!r}: {point.value} of {source} can't be loaded"
-    ):
+    failed = f"strategy {point.name!r}: {point.value} of {source} can't be loaded"
+    with _as_plugin_error(failed):
         loaded = point.load()
     if not inspect.isclass(loaded):
         raise PluginError(
@@ -99,27 +97,25 @@ def _load_from_package(point: EntryPoint) -> ClientSpec | ExecutorSpec:
 
 
 def _load_from_file(path: Path, name: str) -> ClientSpec | ExecutorSpec:
-    module, attribute = _import_file(path), name.rpartition(":")[2]
-    found = getattr(module, attribute, None)
-    if callable(found) and not inspect.isclass(found):
-        found = _make_function_client(attribute, found)
-    if found is None or not inspect.isclass(found):
-        own = [
+    module = _import_file(path)
+    attribute = name.rpartition(":")[2]
+    member = getattr(module, attribute, None)
+    if callable(member) and not inspect.isclass(member):
+        member = _make_function_client(attribute, member)
+    if not inspect.isclass(member):
+        usable = [
             key
             for key, value in vars(module).items()
             if getattr(value, "__module__", "") == module.__name__
-        ]
-        usable = [
-            key
-            for key in own
-            if callable(getattr(module, key)) and not key.startswith("_")
+            and callable(value)
+            and not key.startswith("_")
         ]
         raise PluginError(
             f"{path} has no class or function {attribute}; it has"
             f" {', '.join(usable) or 'none'}"
         )
-    strategies.ADMITTED_CLASSES[name] = found
-    return _make_spec(found, name, name, str(path))
+    strategies.ADMITTED_CLASSES[name] = member
+    return _make_spec(member, name, name, str(path))
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -133,10 +129,10 @@ def _import_file(path: Path) -> ModuleType:
             f"there is no file {path}; write the path of a Python file, and :CLASS"
             " behind it"
         )
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    if (
-        str(path.parent) not in sys.path
-    ):  # last on the path: the file can import its neighbours, which hide no library
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    # Last on the path: the file can import its neighbours, which hide no library.
+    if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     try:
         with _as_plugin_error(f"{path} can't be imported", path):
@@ -149,8 +145,9 @@ def _import_file(path: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def _as_plugin_error(what: str, path: Path | None = None) -> Iterator[None]:
-    """Turn any exception of a plug-in's code into a PluginError of two lines: what and
-    where, then the exception.
+    """Turn any exception of a plug-in's code into a PluginError of two lines.
+
+    They hold what and where, and the exception.
     """
     try:
         yield
@@ -158,14 +155,12 @@ def _as_plugin_error(what: str, path: Path | None = None) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         line = line_of(error, path) if path else None
-        where = f", line {line}" if line else ""
-        raise PluginError(f"{what}{where}\n{type(error).__name__}: {error}") from error
+        where = f"{what}, line {line}" if line else what
+        raise PluginError(f"{where}\n{type(error).__name__}: {error}") from error
 
 
 def line_of(error: BaseException, path: Path) -> int | None:
-    """Return the innermost line of a file in an error's traceback, or None if the file
-    is not in it.
-    """
+    """Return the innermost line of a file in an error's traceback, or None."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return error.lineno
     lines = [
@@ -179,43 +174,41 @@ def line_of(error: BaseException, path: Path) -> int | None:
 def _make_spec(
     cls: Any, name: str, import_path: str, distribution: str
 ) -> ClientSpec | ExecutorSpec:
-    description = first_paragraph(inspect.getdoc(cls) or cls.__name__)
-    fields: dict[str, Any] = {"import_path": import_path, "description": description}
     methods = {
         method
         for method in ("open", "send", "run", "close")
         if callable(getattr(cls, method, None))
     }
-
-    def read(attribute: str, known: tuple[Any, ...]) -> Any:
-        if (value := getattr(cls, attribute, known[0])) not in known:
-            raise PluginError(
-                f"{_place_of(cls)}\n{attribute} is {value!r}; it must be one of"
-                f" {', '.join(known)}"
-            )
-        return value
-
+    fields: dict[str, Any] = {
+        "name": name,
+        "distribution": distribution,
+        "import_path": import_path,
+        "description": first_paragraph(inspect.getdoc(cls) or cls.__name__),
+    }
     if methods >= {"open", "send", "close"}:
         _check_arguments(cls, "budget", "opened")
-        kind: ClientKind = (
-            "asyncio" if inspect.iscoroutinefunction(cls.send) else "blocking"
+        kind: ClientKind = "blocking"
+        executor = "threads"
+        if inspect.iscoroutinefunction(cls.send):
+            kind = "asyncio"
+            executor = "workers"
+        return ClientSpec(
+            policy=_read_choice(cls, "policy", get_args(Policy)),
+            http=_read_choice(cls, "http", ("1.1", "2")),
+            kind=kind,
+            native=bool(getattr(cls, "native", False)),
+            url_only=bool(getattr(cls, "url_only", False)),
+            formats=tuple(getattr(cls, "formats", ())),
+            pairs=(executor,),
+            **fields,
         )
-        policy, http = read("policy", get_args(Policy)), read("http", ("1.1", "2"))
-        fields |= {
-            flag: bool(getattr(cls, flag, False)) for flag in ("native", "url_only")
-        }
-        fields["formats"] = tuple(getattr(cls, "formats", ()))
-        fields["pairs"] = ("workers" if kind == "asyncio" else "threads",)
-        return ClientSpec(name, distribution, policy, kind=kind, http=http, **fields)
     if methods >= {"open", "run", "close"}:
         _check_arguments(cls, "context")
-        flags = ("needs_count", "unbounded", "threads", "clock_first")
-        fields |= {flag: bool(getattr(cls, flag, False)) for flag in flags}
-        fields["concurrent"] = bool(getattr(cls, "concurrent", True))
+        for flag in ("needs_count", "unbounded", "threads", "clock_first"):
+            fields[flag] = bool(getattr(cls, flag, False))
         return ExecutorSpec(
-            name,
-            read("needs", get_args(ClientKind)),
-            distribution=distribution,
+            needs=_read_choice(cls, "needs", get_args(ClientKind)),
+            concurrent=bool(getattr(cls, "concurrent", True)),
             **fields,
         )
     raise PluginError(
@@ -224,15 +217,25 @@ def _make_spec(
     )
 
 
+def _read_choice(cls: Any, attribute: str, known: tuple[Any, ...]) -> Any:
+    """Return a class attribute, by default the first of the known values."""
+    value = getattr(cls, attribute, known[0])
+    if value not in known:
+        raise PluginError(
+            f"{_place_of(cls)}\n{attribute} is {value!r}; it must be one of"
+            f" {', '.join(known)}"
+        )
+    return value
+
+
 def _check_arguments(code: Any, *names: str) -> None:
     try:
         inspect.signature(code).bind(*names)
     except TypeError as error:
-        message = (
-            f"it is called with {' and '.join(names)} ({error}); write it with"
-            f" ({', '.join(names)})"
-        )
-        raise PluginError(f"{_place_of(code)}\n{message}") from error
+        raise PluginError(
+            f"{_place_of(code)}\nit is called with {' and '.join(names)} ({error});"
+            f" write it with ({', '.join(names)})"
+        ) from error
     except ValueError:  # code in C without a signature
         pass
 
@@ -240,10 +243,8 @@ def _check_arguments(code: Any, *names: str) -> None:
 def _place_of(code: Any) -> str:
     name = getattr(code, "__name__", type(code).__name__)
     try:
-        return (
-            f"{inspect.getsourcefile(code)}, line {inspect.getsourcelines(code)[1]}:"
-            f" {name}"
-        )
+        line = inspect.getsourcelines(code)[1]
+        return f"{inspect.getsourcefile(code)}, line {line}: {name}"
     except (OSError, TypeError):  # the source is not available
         return name
 
@@ -270,16 +271,16 @@ def _make_function_client(name: str, function: Callable[[str], Any]) -> type:
     import ssl  # noqa: PLC0415 - gevent has to patch it first
 
     _check_arguments(function, "url")
-    awaited = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        type(function).__call__
-    )
+    base = FunctionClient
+    if any(map(inspect.iscoroutinefunction, (function, type(function).__call__))):
+        base = AsyncFunctionClient
     attributes = {
         "__doc__": inspect.getdoc(function) or f"the function {name}",
         "function": staticmethod(function),
         "policy": getattr(function, "policy", "pool"),
         "errors": ((ssl.SSLError, "tls"), *FunctionClient.errors),
     }
-    return type(name, (AsyncFunctionClient if awaited else FunctionClient,), attributes)
+    return type(name, (base,), attributes)
 
 
 class FunctionClient(Client):
@@ -305,23 +306,12 @@ class FunctionClient(Client):
 
     @staticmethod
     def refuses(workload: Workload) -> tuple[str, str] | None:
-        """Return the first field of the workload that needs more than a URL, and the
-        reason; None if there is none.
-        """
+        """Return the first field that needs more than a URL, with a reason, or None."""
         plain = Workload()
-        field = next(
-            (
-                name
-                for name in _BEYOND_URL
-                if getattr(workload, name) != getattr(plain, name)
-            ),
-            None,
-        )
-        return (
-            None
-            if field is None
-            else (field, f"gets nothing else; write a class, or leave out `{field}`")
-        )
+        for name in _BEYOND_URL:
+            if getattr(workload, name) != getattr(plain, name):
+                return name, f"gets nothing else; write a class, or leave out `{name}`"
+        return None
 
     def send(self, request: Request) -> StatusAndBody:
         return status_and_body(self.function(request.url))
@@ -346,25 +336,23 @@ def status_and_body(returned: Any) -> StatusAndBody:
     if isinstance(returned, tuple) and len(returned) == 2:
         status, body = returned
     else:
-        status = getattr(returned, "status_code", None) or getattr(
-            returned, "status", None
-        )
+        status = getattr(returned, "status_code", None)
+        if not status:
+            status = getattr(returned, "status", None)
         body = getattr(returned, "content", None)
         if not isinstance(body, _BODIES):  # urllib3
             body = getattr(returned, "data", None)
     if isinstance(status, int) and 100 <= status < 600 and isinstance(body, _BODIES):
-        return status, body  # type: ignore[return-value]  # the recorder needs its length, and json.loads reads it
+        # The recorder needs its length, and json.loads reads it.
+        return status, body  # type: ignore[return-value]
     if inspect.iscoroutine(returned):
         returned.close()  # else Python warns that nobody awaited it
         raise PluginError(
             "the function returned a coroutine; write 'async def', and await it"
         )
-    types = (
-        [type(one).__name__ for one in returned]
-        if isinstance(returned, tuple)
-        else [type(returned).__name__]
-    )
+    parts = returned if isinstance(returned, tuple) else [returned]
+    types = ", ".join(type(part).__name__ for part in parts)
     raise PluginError(
-        f"the function returned {', '.join(types)}; return your library's response, or"
-        " its status and body, an int and bytes: 'return response.status, body'"
+        f"the function returned {types}; return your library's response, or its status"
+        " and body, an int and bytes: 'return response.status, body'"
     )

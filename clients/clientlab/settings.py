@@ -1,5 +1,6 @@
-"""Settings in a name, as in ``NAME?pool=10&loop=uvloop``: the syntax for strategies,
-and the upstreams that use it.
+"""Settings in a name, as in ``NAME?pool=10&loop=uvloop``, and those of upstreams.
+
+Names of strategies have the same syntax.
 """
 
 from __future__ import annotations
@@ -80,20 +81,21 @@ def _parse_setting(text: str) -> Setting:
 
 def write_setting(value: Setting) -> str:
     """Return a setting as users write it."""
-    return next((word for word, meant in _WORDS.items() if meant is value), str(value))
+    for word, meaning in _WORDS.items():
+        if meaning is value:
+            return word
+    return str(value)
 
 
 def fits(value: Any, kind: str) -> bool:
-    """Return whether a setting has a type, given as an annotation: ``int``, ``float |
-    None``.
-    """
+    """Return whether a setting has a type, an annotation such as ``float | None``."""
     name = type(value).__name__.replace("NoneType", "None")
     return name in kind.split(" | ") or (name == "int" and "float" in kind)
 
 
 def describe_type(kind: str) -> str:
     """Return a type in words for an error message."""
-    return " or ".join(_TYPE_NAMES.get(one, one) for one in kind.split(" | "))
+    return " or ".join(_TYPE_NAMES.get(name, name) for name in kind.split(" | "))
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,8 @@ class Upstream:
     workers: int | None = None
     threads: int | None = None
     worker_class: str = "gthread"  # for Flask; sync closes each connection
-    keep_alive: int | None = (
-        None  # seconds for which the server keeps an idle connection
-    )
+    # Seconds for which the server keeps an idle connection.
+    keep_alive: int | None = None
     max_requests: int | None = None  # gunicorn replaces a worker after this many
     any_path: bool = False  # every path is answered like /
     proxy_idle: int = 300  # how long the proxy keeps idle connections of clients
@@ -127,9 +128,7 @@ class Upstream:
 
     @property
     def proxy_times(self) -> dict[str, str]:
-        """The environment variables of proxy/Caddyfile that decide how long the proxy
-        keeps idle connections.
-        """
+        """The variables of proxy/Caddyfile for its times of idle connections."""
         return {
             "PROXY_IDLE": f"{self.proxy_idle}s",
             "PROXY_KEEP_ALIVE": f"{self.proxy_keep_alive}s",
@@ -154,34 +153,37 @@ def find_upstream(name: str) -> Upstream:
     known = {
         key: spec for key, spec in _SETTINGS.items() if framework in spec.frameworks
     }
+    choices = ", ".join(known)
     if not given and name != framework:
         raise LabError(
-            f"upstream {name!r} has no settings after its '?'; write one of"
-            f" {', '.join(known)}"
+            f"upstream {name!r} has no settings after its '?'; write one of {choices}"
         )
     for key, value in given.items():
-        written = f"upstream {name!r}: setting {key}={write_setting(value)}"
         if key not in known:
             raise LabError(
-                f"upstream {name!r} has no setting {key!r}; it has {', '.join(known)}"
+                f"upstream {name!r} has no setting {key!r}; it has {choices}"
             )
-        kind, allowed = known[key].kind, known[key].allowed
-        if not fits(value, kind):
-            raise LabError(f"{written} must be {describe_type(kind)}")
-        if value not in allowed:
-            choices = (
-                f"1 to {allowed[-1]}"
-                if isinstance(allowed, range)
-                else " or ".join(map(write_setting, allowed))
-            )
-            raise LabError(f"{written}; write {choices}")
-    found = Upstream(name, framework, special=bool(given), **given)  # type: ignore[arg-type] # they have been checked
+        _check_setting(name, key, value)
+    # The settings have been checked.
+    upstream = Upstream(name, framework, bool(given), **given)  # type: ignore[arg-type]
     for key in given:
-        if lacking := {found.server, found.worker_class}.intersection(
-            known[key].without
-        ):
-            message = (
-                f"{_UNSUPPORTING[min(lacking)]} does not support {key}; leave it out"
+        lacking = {upstream.server, upstream.worker_class} & {*known[key].without}
+        if lacking:
+            raise LabError(
+                f"upstream {name!r}: {_UNSUPPORTING[min(lacking)]} does not support"
+                f" {key}; leave it out"
             )
-            raise LabError(f"upstream {name!r}: {message}")
-    return found
+    return upstream
+
+
+def _check_setting(name: str, key: str, value: Setting) -> None:
+    spec = _SETTINGS[key]
+    written = f"upstream {name!r}: setting {key}={write_setting(value)}"
+    if not fits(value, spec.kind):
+        raise LabError(f"{written} must be {describe_type(spec.kind)}")
+    if value not in spec.allowed:
+        if isinstance(spec.allowed, range):
+            choices = f"1 to {spec.allowed[-1]}"
+        else:
+            choices = " or ".join(map(write_setting, spec.allowed))
+        raise LabError(f"{written}; write {choices}")
