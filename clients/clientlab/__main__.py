@@ -8,7 +8,8 @@ import sys
 def main() -> None:
     """Run the command line, or say what to install where a library is missing."""
     try:
-        from clientlab.cli import run_command_line  # noqa: PLC0415 - without dependencies
+        # Without dependencies.
+        from clientlab.cli import run_command_line  # noqa: PLC0415
 
         code = run_command_line(sys.argv[1:])  # imports what the subcommand needs
     except ModuleNotFoundError as error:

@@ -1,6 +1,4 @@
-"""Child processes of the lab: each has its own process group, and none outlives the
-lab.
-"""
+"""Child processes of the lab: each has its own group, and none outlives the lab."""
 
 from __future__ import annotations
 
@@ -16,9 +14,8 @@ from pathlib import Path
 _MOST_OUTPUT = 64 << 10
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux' prctl(2)
-_LISTS_CHILDREN = Path(
-    f"/proc/self/task/{os.getpid()}/children"
-).exists()  # CONFIG_PROC_CHILDREN of Linux
+# CONFIG_PROC_CHILDREN of Linux.
+_LISTS_CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
 
 def start(  # noqa: PLR0913 - where a program's input and output go, and where it runs
@@ -32,8 +29,7 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
     stderr: int | None = None,
     cpus: Collection[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a program, whose output goes to `log`, or to the lab's own output without a
-    log.
+    """Start a program. Its output goes to `log`, or without one to the lab's own.
 
     Raise OSError.
 
@@ -41,14 +37,15 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
     it may use; empty means all. The new process group does not get the terminal's
     Ctrl-C, because the lab decides which process stops, and when.
     """
-    parent, prctl = (
-        os.getpid(),
-        ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None,
-    )
+    parent = os.getpid()
+    prctl = None
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
     # Without this, Ctrl-C during a fork could be lost in a hook of fork(), or leave a
     # process without a handle. `arrange` unblocks the signals in the child, but runs on
     # Linux only.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING if prctl else ())
+    blocked = _ENDING if prctl else ()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
 
     def arrange() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -86,9 +83,8 @@ def run_with_input(
     Raise OSError or TimeoutExpired.
     """
     pipe = subprocess.PIPE
-    with start(
-        command, None, environment, stdin=pipe, stdout=pipe, stderr=pipe
-    ) as process:  # closes the pipes
+    process = start(command, None, environment, stdin=pipe, stdout=pipe, stderr=pipe)
+    with process:  # closes the pipes
         try:
             out, error = process.communicate(given, timeout=patience)
             return subprocess.CompletedProcess(command, process.returncode, out, error)
@@ -108,34 +104,36 @@ def stop(process: subprocess.Popen[bytes], patience: float) -> None:
 
 
 def with_descendants(pid: int) -> list[int]:
-    """Return the ids of a process and its living descendants, perhaps without those
-    that start or end meanwhile.
+    """Return the ids of a process and its living descendants.
+
+    Those that start or end meanwhile may be missing.
     """
+    pids = [pid]
     if not _LISTS_CHILDREN:
-        import psutil  # noqa: PLC0415 - it reads the parent of every process of the machine, which takes 2 ms
+        # It reads the parent of every process of the machine, which takes 2 ms.
+        import psutil  # noqa: PLC0415
 
         with contextlib.suppress(psutil.NoSuchProcess):
-            return [
-                pid,
-                *(child.pid for child in psutil.Process(pid).children(recursive=True)),
-            ]
-    found = [pid]
-    for one in found:  # which grows
+            children = psutil.Process(pid).children(recursive=True)
+            pids += [child.pid for child in children]
+        return pids
+    for process in pids:  # which grows
         with contextlib.suppress(OSError):  # it has ended
-            for thread in Path(f"/proc/{one}/task").iterdir():
-                found += map(int, Path(thread, "children").read_bytes().split())
-    return found
+            for thread in Path(f"/proc/{process}/task").iterdir():
+                pids += map(int, Path(thread, "children").read_bytes().split())
+    return pids
 
 
 def describe_end(process: subprocess.Popen[bytes], log: Path) -> str:
     """Return how a program ended, with the last line of its log."""
     code = process.wait()
-    how = (
-        f"was ended by {signal.Signals(-code).name}"
-        if code < 0
-        else f"ended with code {code}"
-    )
+    text = f"ended with code {code}"
+    if code < 0:
+        text = f"was ended by {signal.Signals(-code).name}"
     with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_OUTPUT))
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _MOST_OUTPUT))
         lines = file.read().decode(errors="replace").strip().splitlines()
-    return how + (f": {lines[-1].strip()}" if lines else "")
+    if lines:
+        text += f": {lines[-1].strip()}"
+    return text

@@ -11,18 +11,18 @@ from collections.abc import Iterable
 
 
 def dependencies_of(distributions: Iterable[str]) -> dict[str, str]:
-    """Return the versions of all installed distributions that these require, directly
-    or not.
+    """Return the versions of what these distributions require, directly or not.
 
-    A requirement counts if its marker holds for this Python and system, or if the
-    requirement that led here names the extra it belongs to.
+    A requirement counts if it is installed, and if its marker holds for this Python and
+    system, or the requirement that led here names the extra it belongs to.
     """
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - see the module's docstring
+    # See the module's docstring.
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - likewise
 
     roots = {canonicalize_name(name) for name in distributions}
     queue: list[tuple[str, frozenset[str]]] = [(name, frozenset()) for name in roots]
-    seen, versions = set(queue), dict[str, str]()
+    versions = dict[str, str]()
     for name, extras in queue:  # it grows during the loop
         try:
             distribution = importlib.metadata.distribution(name)
@@ -36,13 +36,13 @@ def dependencies_of(distributions: Iterable[str]) -> dict[str, str]:
                 requirement = Requirement(line)
             except InvalidRequirement:  # old metadata, which installers skip as well
                 continue
-            one = canonicalize_name(requirement.name), frozenset(requirement.extras)
             marker = requirement.marker
-            if one not in seen and (
-                marker is None or any(map(marker.evaluate, environments))
-            ):
-                seen.add(one)
-                queue.append(one)
+            if marker is not None and not any(map(marker.evaluate, environments)):
+                continue
+            required = canonicalize_name(requirement.name)
+            entry = (required, frozenset(requirement.extras))
+            if entry not in queue:
+                queue.append(entry)
     return dict(sorted(versions.items()))
 
 
@@ -52,7 +52,8 @@ def unrelated_modules(*distributions: str) -> list[str]:
 
     The lab's own module is not among them, nor are those of editable installations.
     """
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - see the module's docstring
+    # See the module's docstring.
+    from packaging.utils import canonicalize_name  # noqa: PLC0415
 
     required = {"clientlab", *dependencies_of(distributions)}
     required.update(canonicalize_name(name) for name in distributions)

@@ -1,5 +1,4 @@
-"""Kinds of error, with one name for all clients, and the errors that the lab shows to
-its users.
+"""Kinds of error with one name for all clients, and errors shown to users.
 
 Each client has a table from the exceptions of its library to these kinds. No other code
 knows those exceptions.
@@ -34,20 +33,14 @@ KINDS = (
 DROPPED = KINDS[-1]
 # The label value for all other kinds, whose names are not a small closed set.
 ERROR_OTHER = "other"
-CONNECT_KINDS = frozenset(
-    {"connect", "timeout-connect"}
-)  # kinds after which no connection was opened
+# Kinds after which no connection was opened.
+CONNECT_KINDS = frozenset({"connect", "timeout-connect"})
 
-_NO_DESCRIPTOR = {
-    number: f"{ERROR_OTHER}:{errno.errorcode[number]}"
-    for number in (errno.EMFILE, errno.ENFILE)
-}
-NO_DESCRIPTOR = _NO_DESCRIPTOR[
-    errno.EMFILE
-]  # a limit of the process, not a fault of the network
-_HANDSHAKES = frozenset(
-    {"do_handshake", "start_tls"}
-)  # functions of sockets and event loops
+NO_DESCRIPTOR = "other:EMFILE"  # a limit of the process, not a fault of the network
+_NO_DESCRIPTOR = {errno.EMFILE: NO_DESCRIPTOR, errno.ENFILE: "other:ENFILE"}
+_EXHAUSTED = {errno.EADDRNOTAVAIL, *_NO_DESCRIPTOR}
+# Functions of sockets and event loops.
+_HANDSHAKES = frozenset({"do_handshake", "start_tls"})
 
 ErrorTable = Sequence[
     tuple[type[BaseException], str] | tuple[type[BaseException], str, str]
@@ -59,9 +52,7 @@ A third item must be part of the exception's text.
 
 
 class Fault(Exception):
-    """An error whose kind the client determined itself, because its library has no
-    class for it.
-    """
+    """An error of a kind for which the client's library has no class."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -69,9 +60,9 @@ class Fault(Exception):
 
 
 def kind_of(error: BaseException, table: ErrorTable) -> str:
-    """Return the kind of an exception: that of the first row of `table` that fits it or
-    an exception that it wraps.
+    """Return the kind of an exception.
 
+    It is that of the first row of `table` that fits the exception or one that it wraps.
     If no row fits, return ``other:TypeName``. If the process has no file descriptor
     left, return ``other:EMFILE``.
     """
@@ -84,11 +75,9 @@ def kind_of(error: BaseException, table: ErrorTable) -> str:
     if kind := _kind_of_handshake(chain):
         return kind
     for cls, kind, *substrings in table:
-        if any(
-            isinstance(link, cls) and all(part in str(link) for part in substrings)
-            for link in chain
-        ):
-            return kind
+        for link in chain:
+            if isinstance(link, cls) and all(part in str(link) for part in substrings):
+                return kind
     return f"other:{type(error).__name__}"
 
 
@@ -107,18 +96,15 @@ def opened_nothing(error: BaseException, kind: str) -> bool:
 
 
 def find_exhaustion(error: BaseException) -> str | None:
-    """Return that this machine cannot open another connection, if the error says so: it
-    is not the server's fault.
+    """Return that this machine cannot open another connection, if the error says so.
+
+    It is not the server's fault.
     """
     for link in _walk_chain(error):
-        if isinstance(link, OSError) and link.errno in {
-            errno.EADDRNOTAVAIL,
-            *_NO_DESCRIPTOR,
-        }:
-            cause = "the client keeps or leaves too many"
+        if isinstance(link, OSError) and link.errno in _EXHAUSTED:
             return (
                 f"this machine can open no further connection ({link.strerror}):"
-                f" {cause}"
+                " the client keeps or leaves too many"
             )
     return None
 
@@ -126,48 +112,46 @@ def find_exhaustion(error: BaseException) -> str | None:
 def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
     """Return the kind of a TLS handshake that the peer did not finish.
 
-    Return None for any other error.
-
-    Libraries wrap it like an error while reading, but its traceback contains a
-    handshake function.
+    Return None for any other error. Libraries wrap it like an error while reading, but
+    its traceback contains a handshake function.
     """
-
-    def is_shaking(link: BaseException) -> bool:
-        return any(
-            frame.f_code.co_name in _HANDSHAKES
-            for frame, _ in traceback.walk_tb(link.__traceback__)
-        )
-
-    if not (shaking := list(filter(is_shaking, chain))):
+    shaking = [link for link in chain if _was_shaking_hands(link)]
+    if not shaking:
         return None
     import ssl  # noqa: PLC0415 - gevent must patch it before it is imported
 
-    if any(
-        isinstance(link, TimeoutError | ConnectionAbortedError) for link in shaking
-    ):  # asyncio raises the latter
+    # asyncio raises ConnectionAbortedError if a handshake takes too long.
+    late = (TimeoutError, ConnectionAbortedError)
+    if any(isinstance(link, late) for link in shaking):
         return "timeout-connect"
     left = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)
-    return "connect" if any(isinstance(link, left) for link in shaking) else None
+    if any(isinstance(link, left) for link in shaking):
+        return "connect"
+    return None
+
+
+def _was_shaking_hands(error: BaseException) -> bool:
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code.co_name in _HANDSHAKES for frame, _ in frames)
 
 
 def _walk_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception and all exceptions that it wraps: libraries use `args`,
-    `reason` or `__cause__`.
+    """Yield the exception and all exceptions that it wraps.
+
+    Libraries use `args`, `reason` or `__cause__`.
     """
-    waiting, seen = [error], set[int]()
+    waiting = [error]
+    seen = set[int]()
     while waiting:
         link = waiting.pop(0)
         if id(link) in seen:
             continue
         seen.add(id(link))
         yield link
-        wrapped = [
-            *link.args,
-            getattr(link, "reason", None),
-            link.__cause__,
-            link.__context__,
-        ]
-        waiting.extend(inner for inner in wrapped if isinstance(inner, BaseException))
+        reason = getattr(link, "reason", None)
+        for inner in (*link.args, reason, link.__cause__, link.__context__):
+            if isinstance(inner, BaseException):
+                waiting.append(inner)  # noqa: PERF401
 
 
 def status_kind(status: int, expected: Container[int] | None = None) -> str | None:
@@ -176,16 +160,16 @@ def status_kind(status: int, expected: Container[int] | None = None) -> str | No
     `expected`: the statuses that are successes; None: those below 400, because
     redirects are not followed.
     """
-    if status < 400 if expected is None else status in expected:
+    is_expected = status < 400 if expected is None else status in expected
+    if is_expected:
         return None
-    return (
-        f"status-{min(status // 100, 5)}xx" if 200 <= status <= 999 else "protocol"
-    )  # RFC 9110, 15
+    if 200 <= status <= 999:  # RFC 9110, 15
+        return f"status-{min(status // 100, 5)}xx"
+    return "protocol"
 
 
-FieldKey = Sequence[
-    str | int
-]  # path of a field in a document: names of keys, and indices of list items
+FieldKey = Sequence[str | int]
+"""The path of a field in a document: names of keys, and indices of list items."""
 
 
 class LabError(Exception):
@@ -215,12 +199,10 @@ class FieldError(LabError):
         value: object = "",
         also: Sequence[str] = (),
     ) -> None:
-        self.key, self.message, self.value, self.also = (
-            tuple(key),
-            message,
-            value,
-            tuple(also),
-        )
+        self.key = tuple(key)
+        self.message = message
+        self.value = value
+        self.also = tuple(also)
         super().__init__(self.render({}))
 
     @property
@@ -239,17 +221,15 @@ class FieldError(LabError):
 
         `names`: field → the name to show in its place.
         """
-        is_known = all(field in names for field in self.fields)
-        path = (
-            [names[field] for field in self.fields]
-            if is_known
-            else [".".join(map(str, self.key)), *self.also]
-        )
+        is_known = names.keys() >= set(self.fields)
+        path = [".".join(map(str, self.key)), *self.also]
+        if is_known:
+            path = [names[field] for field in self.fields]
         head = " and ".join(path)
         if self.value != "":
-            head += f"{' ' if is_known else ': '}{self.value}"
+            head += f" {self.value}" if is_known else f": {self.value}"
         text = re.sub(
-            r"`(\w+)`", lambda found: names.get(found[1], found[1]), self.message
+            r"`(\w+)`", lambda name: names.get(name[1], name[1]), self.message
         )
         return f"{head}: {text}" if head else text
 

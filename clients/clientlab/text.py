@@ -1,5 +1,4 @@
-"""Text shown to users: safe to print, without credentials, and with suggestions for
-misspelt names.
+"""Text shown to users: safe to print, without credentials, with nearest names.
 
 Texts of a measured server, a plug-in or somebody else's file can contain escape
 sequences that change a terminal's screen, and bidirectional controls that make a line
@@ -52,9 +51,7 @@ def first_paragraph(text: str) -> str:
 
 
 def make_printable(text: str) -> str:
-    """Return the text with U+FFFD in place of each control character, bidirectional
-    control and surrogate.
-    """
+    """Return the text with U+FFFD in place of each control and surrogate."""
     return _CONTROLS.sub("\ufffd", text)
 
 
@@ -67,27 +64,32 @@ def mask_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def mask_text(text: str) -> str:
-    """Return the text, as valid UTF-8, without the values of secret headers and without
-    the secrets in URLs.
+    """Return the text, as valid UTF-8, without secrets in headers and URLs.
 
-    These are users, passwords, and the values of secret query parameters.
+    Those of URLs are users, passwords, and the values of secret query parameters.
     """
     text = text.encode(errors="replace").decode()
-    text = _QUERY.sub(rf"\1{MASK}", _CREDENTIALS.sub(f"{MASK}@", text))
-    return _HEADER_LINE.sub(rf"\1{MASK}", _HEADER.sub(rf"\1\2{MASK}", text))
+    text = _CREDENTIALS.sub(f"{MASK}@", text)
+    text = _QUERY.sub(rf"\1{MASK}", text)
+    text = _HEADER.sub(rf"\1\2{MASK}", text)
+    return _HEADER_LINE.sub(rf"\1{MASK}", text)
 
 
 def shorten(text: str, most: int = 80) -> str:
-    """Return the text without its middle if it has more than so many characters."""
+    """Return the text without its middle if it has more than `most` characters."""
+    if len(text) <= most:
+        return text
     half = most // 2
-    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+    return f"{text[:half]}…{text[-half:]}"
 
 
 def suggest_nearest(name: str, names: Iterable[str]) -> str:
-    """Return the end of an error message, ``; nearest: rounds``, with up to three
-    similar names; or an empty text.
+    """Return up to three similar names, or nothing, as the end of an error message.
+
+    For example ``; nearest: rounds``.
     """
-    import difflib  # noqa: PLC0415 - measured processes import this module, and suggest nothing
+    # Measured processes import this module, and suggest nothing.
+    import difflib  # noqa: PLC0415
 
     near = difflib.get_close_matches(name, list(names), cutoff=0.55)
     return f"; nearest: {', '.join(near)}" if near else ""

@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
-Unit = Literal[
-    "seconds", "per-second", "bytes", "bytes-per-second", "count", "share"
-]  # the unit of a figure
+Unit = Literal["seconds", "per-second", "bytes", "bytes-per-second", "count", "share"]
+"""The unit of a figure."""
 
 _SIZES = {
     "B": 1.0,
@@ -59,27 +58,32 @@ def wanted(unit: Unit, written: str) -> str:
 
 def parse_bytes(text: str) -> int:
     """Parse ``512MiB``, ``64KB`` or a number of bytes. Raise ValueError."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text.strip())
-    if found is None or (size := _SIZES.get(found[2] or "B")) is None:
-        raise ValueError(
-            f"{text.strip()!r} is not a number of bytes; write 512MiB, 2GiB or 1000000B"
-        )
-    return int(float(found[1]) * size)
+    text = text.strip()
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text)
+    if match is not None:
+        suffix = match[2] or "B"
+        if suffix in _SIZES:
+            return int(float(match[1]) * _SIZES[suffix])
+    raise ValueError(
+        f"{text!r} is not a number of bytes; write 512MiB, 2GiB or 1000000B"
+    )
 
 
 def digits(value: float, count: int = 3) -> str:
-    """Return the value with `count` significant digits, and never fewer than the whole
-    number has: 1,234; 0.0123.
+    """Return the value with `count` significant digits: 1.23; 0.0123.
+
+    It never has fewer digits than the whole number: 1,234.
     """
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    places = max(0, count - 1 - math.floor(math.log10(abs(_rounded(value, count)))))
+    exponent = math.floor(math.log10(abs(_rounded(value, count))))
+    places = max(0, count - 1 - exponent)
     return f"{value:,.{places}f}"
 
 
 def signed(value: float) -> str:
     """Return the value with its sign."""
-    return f"{'' if value < 0 else '+'}{digits(value)}"
+    return digits(value) if value < 0 else f"+{digits(value)}"
 
 
 def time(seconds: float | None) -> str:
@@ -89,13 +93,12 @@ def time(seconds: float | None) -> str:
 
 def time_change(seconds: float) -> str:
     """Return a difference of seconds with its sign."""
-    return f"{'-' if seconds < 0 else '+'}{time(abs(seconds))}"
+    sign = "-" if seconds < 0 else "+"
+    return sign + time(abs(seconds))
 
 
 def rounds(least: int) -> str:
-    """Return how many rounds decide: `least` in most cases, and twice as many in almost
-    all.
-    """
+    """Return how many rounds decide: `least` often, and twice as many almost always."""
     return f"{least} to {2 * least} rounds"
 
 
@@ -139,16 +142,14 @@ def of_unit(value: float | None, unit: Unit, *, at_least: bool = False) -> str:
 
     `at_least`: mark it as a lower bound, "≥ 300 ms".
     """
-    return (
-        UNKNOWN
-        if value is None
-        else f"{'≥ ' if at_least else ''}{_BY_UNIT[unit](value)}"
-    )
+    if value is None:
+        return UNKNOWN
+    mark = "≥ " if at_least else ""
+    return mark + _BY_UNIT[unit](value)
 
 
 def ratio(value: float | None, interval: Interval | None = None) -> str:
-    """Return a ratio with its confidence interval, if it has one: `1.50 (1.23 to
-    1.82)`.
+    """Return a ratio with its confidence interval, if any: `1.50 (1.23 to 1.82)`.
 
     It has more than three digits if three would make the ends of the interval equal, or
     move one to or across 1.
@@ -158,10 +159,8 @@ def ratio(value: float | None, interval: Interval | None = None) -> str:
     if interval is None:
         return digits(value)
     count = next((count for count in (3, 4, 5) if _keeps_meaning(interval, count)), 6)
-    return (
-        f"{digits(value, count)} ({digits(interval[0], count)} to"
-        f" {digits(interval[1], count)})"
-    )
+    low, high = (digits(end, count) for end in interval)
+    return f"{digits(value, count)} ({low} to {high})"
 
 
 def ratio_of(estimate: _Estimate | None) -> str:
@@ -170,22 +169,19 @@ def ratio_of(estimate: _Estimate | None) -> str:
 
 
 def _in_unit(value: float, sizes: Mapping[str, float], of_zero: str) -> str:
-    unit = next(
-        (unit for unit, size in sizes.items() if abs(_rounded(value / size, 3)) >= 1),
-        None,
-    )
-    return f"0 {of_zero}" if unit is None else f"{digits(value / sizes[unit])} {unit}"
+    for unit, size in sizes.items():
+        if abs(_rounded(value / size, 3)) >= 1:
+            return f"{digits(value / size)} {unit}"
+    return f"0 {of_zero}"
 
 
 def _keeps_meaning(interval: Interval, count: int) -> bool:
-    """Return whether the ends, rounded to `count` digits, stay different and on their
-    sides of 1.
-    """
+    """Return whether rounding leaves the ends different and on their sides of 1."""
     if math.isclose(*interval, rel_tol=1e-9):  # they differ only by rounding errors
         return True
-    rounded = [_rounded(end, count) for end in interval]
-    sides = [[(end > 1, end < 1) for end in ends] for ends in (interval, rounded)]
-    return rounded[0] != rounded[1] and sides[0] == sides[1]
+    low, high = (_rounded(end, count) for end in interval)
+    sides = [(end > 1, end < 1) for end in interval]
+    return low != high and [(end > 1, end < 1) for end in (low, high)] == sides
 
 
 def _rounded(value: float, count: int) -> float:

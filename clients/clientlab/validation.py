@@ -12,10 +12,8 @@ from clientlab.text import suggest_nearest
 
 _Valid = TypeVar("_Valid")
 
-_UNKNOWN = (
-    "extra_forbidden",
-    "unexpected_keyword_argument",
-)  # pydantic's errors for an unknown key
+# Pydantic's errors for an unknown key.
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _LONGEST = 60  # characters of a key or value in a message
 
 
@@ -38,7 +36,9 @@ class MeasuredPart(DocumentPart):
         Raise ValidationError.
         """
         copy = super().model_copy(deep=deep)
-        return type(self).model_validate({**dict(copy), **update}) if update else copy
+        if not update:
+            return copy
+        return type(self).model_validate({**dict(copy), **update})
 
 
 def validate(
@@ -57,17 +57,17 @@ def validate(
 def first_problem(
     error: ValidationError, document: Any = None, known: Collection[str] = ()
 ) -> FieldError:
-    """Return a failed validation as ``workloads.main.requests: Input should be a valid
-    integer, got 'many'``.
+    """Return a failed validation as an error of one field.
 
-    Unknown keys are reported before missing ones, because they may be misspelt.
-    `document`: what was validated; the key then leaves out the members of unions.
-    `known`: all keys, for a hint.
+    For example ``workloads.main.requests: Input should be a valid integer, got
+    'many'``. Unknown keys are reported before missing ones, because they may be
+    misspelt. `document`: what was validated; the key then leaves out the members of
+    unions. `known`: all keys, for a hint.
     """
-    first = min(
-        error.errors(include_url=False), key=lambda one: one["type"] not in _UNKNOWN
-    )
-    kind, key = first["type"], list[str | int]()
+    problems = error.errors(include_url=False)
+    first = min(problems, key=lambda problem: problem["type"] not in _UNKNOWN)
+    kind = first["type"]
+    key: list[str | int] = []
     for part in first["loc"]:
         if document is None or kind == "missing":
             key.append(part)
@@ -75,11 +75,9 @@ def first_problem(
             key.append(part)
             document = document[part]
     if kind in _UNKNOWN:
-        hint = (
-            "; it belongs to another table"
-            if key[-1] in known
-            else suggest_nearest(str(key[-1]), known)
-        )
+        hint = "; it belongs to another table"
+        if key[-1] not in known:
+            hint = suggest_nearest(str(key[-1]), known)
         message = f"unknown key{hint}"
     elif kind in {"missing", "value_error"}:
         message = first["msg"].removeprefix("Value error, ")
