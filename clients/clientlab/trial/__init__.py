@@ -1,3 +1,4 @@
-"""Measuring: a trial in a fresh process, the recorder that owns the clock, and the
-resources that a trial used.
+"""Measures a trial in a fresh process, in which the recorder owns the clock.
+
+It also reads the resources that the trial used.
 """

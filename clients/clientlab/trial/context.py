@@ -11,29 +11,31 @@ from clientlab.workload.load import count_warm_up, expected_requests, is_warm
 from clientlab.workload.workload import ShardWorkload, Workload, take_share
 
 # Files in the trial's folder
-CONTEXT_FILE = (
-    "context.pickle"  # only while its processes start, which inherit the open file
-)
-OUTPUT_FILES = (
-    "trial*.log"  # pattern of the names of the files with the output of its processes
-)
-# The sample log of a warm-up whose connections are closed before the measured part.
+CONTEXT_FILE = "context.pickle"
+"""Exists only while the trial's processes start, which inherit the open file."""
+
+OUTPUT_FILES = "trial*.log"
+"""Pattern of the names of the files with the output of its processes."""
+
 WARM_UP_FOLDER = "warm-up"
-TOOL_FILE = "tool.json"  # the `ToolNote` of an external tool
+"""The sample log of a warm-up whose connections are closed before the measured part."""
+
+TOOL_FILE = "tool.json"
+"""The `ToolNote` of an external tool."""
 
 
 @dataclass(frozen=True)
 class PeerAddress:
     """How clients reach the upstream."""
 
-    url: str  # scheme, host and port
-    refusing: tuple[
-        str, ...
-    ] = ()  # IP addresses of its host that refuse, often ::1 of localhost
-    ca_file: str | None = (
-        # PEM file of the CA that clients trust; None: each library's own trust store.
-        None
-    )
+    url: str
+    """Scheme, host and port."""
+
+    refusing: tuple[str, ...] = ()
+    """IP addresses of its host that refuse connections, often ::1 of localhost."""
+
+    ca_file: str | None = None
+    """PEM file of the CA that clients trust. None: each library's own trust store."""
 
     @property
     def port(self) -> int:
@@ -50,21 +52,33 @@ class TrialContext:
 
     strategy: Strategy
     workload: Workload
-    address: PeerAddress  # where requests go, and whose connections are counted
-    folder: str  # where the sample log is written
-    whole: TrialContext | None = (
-        None  # that of the trial, for a shard that shares the sample log with others
-    )
-    slices: int = 1  # most parts of the measured time, between which the processes wait
-    least_waves: int = 0  # that a slice has to last; 0: there are exactly `slices`
-    # Seconds between slices after which a few requests are sent: connections may be
-    # closed.
+
+    address: PeerAddress
+    """Where requests go, and whose connections are counted."""
+
+    folder: str
+    """Where the sample log is written."""
+
+    whole: TrialContext | None = None
+    """The context of the trial, for a shard that shares the sample log with others."""
+
+    slices: int = 1
+    """Most parts of the measured time, between which the processes wait."""
+
+    least_waves: int = 0
+    """Waves that a slice has to last. 0: there are exactly `slices`."""
+
     rest: float = math.inf
+    """Seconds between slices after which a few requests are sent first.
+
+    Connections may have been closed by then.
+    """
 
     @property
     def shards(self) -> int:
-        """Number of processes on this machine that divide the trial; 1 for a share of a
-        trial on several machines.
+        """Number of processes on this machine that divide the trial.
+
+        It is 1 for a share of a trial on several machines.
         """
         return 1 if isinstance(self.workload, ShardWorkload) else self.workload.shards
 
@@ -72,18 +86,12 @@ class TrialContext:
         """Return the context of one of these processes."""
         if self.shards == 1:
             return self
-        return replace(
-            self,
-            workload=take_share(self.workload, shard, self.concurrency),
-            whole=self,
-        )
+        share = take_share(self.workload, shard, self.concurrency)
+        return replace(self, workload=share, whole=self)
 
     @property
     def warm_up(self) -> int:
-        """Number of requests that warm up the connections.
-
-        Their numbers are below 0.
-        """
+        """Number of requests that warm up the connections, with numbers below 0."""
         return count_warm_up(self.workload, self.concurrency)
 
     @property
@@ -93,38 +101,42 @@ class TrialContext:
     @property
     def concurrency(self) -> int:
         """Largest number of requests in flight at once, over all processes."""
-        return self.strategy.in_flight(
-            self.workload.concurrency, expected_requests(self.workload)
-        )
+        expected = expected_requests(self.workload)
+        return self.strategy.in_flight(self.workload.concurrency, expected)
 
 
 @dataclass(frozen=True)
 class Done:
     """Figures of one process of a trial, without its children."""
 
-    began: float  # on the monotonic clock
+    began: float
+    """On the monotonic clock."""
+
     wall_seconds: float
     cpu_seconds: float
-    extended: bool | None  # as in `Outcome`
+
+    extended: bool | None
+    """As in `Outcome`, like the steady ones."""
+
     gil: bool
     peak_rss_bytes: int
-    slices: tuple[
-        tuple[float, float], ...
-    ] = ()  # when each slice began, on that clock, and its wall seconds
-    steady_cpu_seconds: float | None = None  # as in `Outcome`
+
+    slices: tuple[tuple[float, float], ...] = ()
+    """When each slice began, on that clock, and its wall seconds."""
+
+    steady_cpu_seconds: float | None = None
     steady_requests: int | None = None
-    # Of a cold trial: from the start of the interpreter until the libraries were
-    # imported.
+
     import_seconds: float = 0.0
+    """Of a cold trial: from the interpreter's start to the imported libraries."""
 
 
 @dataclass(frozen=True)
 class ToolNote:
-    """Figures of an external tool that no sample can hold.
-
-    `kept_alive`: requests on kept connections.
-    """
+    """Figures of an external tool that no sample can hold."""
 
     wall_seconds: float
     cpu_seconds: float
+
     kept_alive: int
+    """Requests on kept connections."""

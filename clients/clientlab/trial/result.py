@@ -12,7 +12,9 @@ from pydantic import NonNegativeFloat as NotNegative
 from pydantic import NonNegativeInt as Count
 from pydantic import PositiveFloat as Positive
 
+from clientlab import strategies
 from clientlab.statistics.histogram import check_histogram
+from clientlab.strategies import ClientSpec, ExecutorSpec
 from clientlab.trial.server_counters import ServerCounters
 from clientlab.validation import DocumentPart, MeasuredPart
 from clientlab.workload.values import Link
@@ -21,9 +23,8 @@ Seconds = float
 
 Time = str  # UTC, ISO 8601
 
-MOST_ROUNDS_OF_A_RUN = (
-    100_000  # the schedule of as many rounds is still made in a moment
-)
+# The schedule of as many rounds is still made in a moment.
+MOST_ROUNDS_OF_A_RUN = 100_000
 MOST_SLICES = 10_000
 MOST_PATHS = 10
 
@@ -46,8 +47,9 @@ class Quantiles(MeasuredPart):
 
 
 class Histogram(MeasuredPart):
-    """Latencies as an HDR histogram (V2, compressed, base64), of 1 to 3.6e12 units,
-    three significant digits.
+    """Latencies as an HDR histogram (V2, compressed, base64).
+
+    It has 1 to 3.6e12 units, and three significant digits.
     """
 
     unit_seconds: Annotated[float, Field(ge=1e-12, le=1)] = 1e-9
@@ -55,11 +57,10 @@ class Histogram(MeasuredPart):
 
 
 class Window(MeasuredPart):
-    """The steady part of a slice: after its first wave, in which the slots fill, and
-    before its last one.
+    """The steady part of a slice: after its first wave, and before its last one.
 
-    A wave is the time in which as many requests end as there are slots. Sums are in
-    seconds. A slice that is too short has no cycles.
+    The slots fill in the first wave. A wave is the time in which as many requests end
+    as there are slots. Sums are in seconds. A slice that is too short has no cycles.
     """
 
     slots: Count
@@ -75,8 +76,9 @@ class Window(MeasuredPart):
     """Requests that began in the window."""
 
     cycle_seconds: NotNegative = 0.0
-    """Sum over the cycles, from the end of the request before in the same slot to their
-    own end.
+    """Sum over the cycles.
+
+    Each lasts from the end of the request before in the same slot to its own end.
     """
 
     ended: NotNegative = 0.0
@@ -86,8 +88,9 @@ class Window(MeasuredPart):
     """Time in which they ended."""
 
     early: NotNegative = 0.0
-    """Requests that ended in the first half; they weigh the less, the further they are
-    from its middle.
+    """Requests that ended in the first half.
+
+    They weigh the less, the further they are from its middle.
     """
 
     late: NotNegative = 0.0
@@ -138,19 +141,18 @@ class OpenLoad(MeasuredPart):
     planned_per_second: NotNegative  # requests over the schedule's length
     # Requests sent over the schedule's length, or until the last was sent.
     achieved_per_second: NotNegative
-    lateness_seconds: (
-        Quantiles | None
-    )  # from planned to real start, of all requests; None: none was sent
-    sent_seconds: (
-        Quantiles | None
-    )  # from the real start, of the requests that were sent; None: none succeeded
+    lateness_seconds: Quantiles | None
+    """From planned to real start, of all requests; None: none was sent."""
+
+    sent_seconds: Quantiles | None
+    """From the real start, of the requests that were sent; None: none succeeded."""
+
     dropped: Count  # not sent, because they were too late; errors of that kind
     most_backlog: Count  # the most requests that were due and not sent at a moment
     most_in_flight: Count  # the most requests sent and not answered at a moment
-    in_flight_at_end: Count | None = (
-        # Requests sent and not answered when the schedule ended; None: not counted.
-        None
-    )
+    in_flight_at_end: Count | None = None
+    """Requests sent and not answered when the schedule ended; None: not counted."""
+
     over_time: list[LoadSlice] = []
 
 
@@ -167,8 +169,9 @@ class HighestRate(MeasuredPart):
 
 
 class ClockOffset(MeasuredPart):
-    """The lab's clock minus that of a worker's machine, from round trips (as in NTP,
-    RFC 5905).
+    """The lab's clock minus that of a worker's machine.
+
+    It comes from round trips (as in NTP, RFC 5905).
     """
 
     seconds: Seconds
@@ -182,21 +185,20 @@ class StreamFigures(MeasuredPart):
     """
 
     events: Count
-    first_event_seconds: (
-        Quantiles | None
-    )  # from the start of the request, which is the planned one in an open load
-    gap_seconds: Quantiles | None = (
-        None  # between two events of a stream, when they arrived
-    )
-    lag_seconds: Quantiles | None = (
-        None  # from the server's write to the arrival of an event
-    )
-    write_error_seconds: Quantiles | None = (
-        None  # by which the server wrote an event after its planned moment
-    )
-    together_share: NotNegative | None = (
-        None  # of the events after the first: had been written when the last arrived
-    )
+    first_event_seconds: Quantiles | None
+    """From the start of the request, which is the planned one in an open load."""
+
+    gap_seconds: Quantiles | None = None
+    """Between two events of a stream, when they arrived."""
+
+    lag_seconds: Quantiles | None = None
+    """From the server's write to the arrival of an event."""
+
+    write_error_seconds: Quantiles | None = None
+    """From the planned moment of an event until the server wrote it."""
+
+    together_share: NotNegative | None = None
+    """Share of the later events that had been written when the last one arrived."""
 
 
 class RequestFigures(MeasuredPart):
@@ -205,59 +207,58 @@ class RequestFigures(MeasuredPart):
     The warm-up does not count.
     """
 
-    wall_seconds: Seconds | None = (
-        None  # from the start of the first request to the end of the last
-    )
+    wall_seconds: Seconds | None = None
+    """From the start of the first request to the end of the last."""
+
     requests: Count = 0  # finished, errors included
     errors: dict[str, Count] = {}  # kind to count
     error_examples: dict[str, str] = {}
-    requests_per_second: NotNegative | None = (
-        None  # successful ones; with windows, only in these
-    )
-    windows: list[
-        Window
-    ] = []  # of each slice of a closed load with a duration and warm connections
-    long_seconds: Seconds | None = (
-        None  # requests that took longer hold a twentieth of the time in flight
-    )
-    delay_seconds: Seconds | None = (
-        None  # that a request asked for, on average over all; None without delays
-    )
-    tail_seconds: Seconds | None = (
-        None  # from the end of the duration to the last response, summed over slices
-    )
-    latency_seconds: Quantiles | None = (
-        None  # in an open load: from the planned start of each request
-    )
-    open_load: OpenLoad | None = (
-        None  # None: a closed load, or a trial that has a highest rate
-    )
-    elapsed_seconds_sum: Seconds | None = (
-        None  # the library's own measure, over successful requests
-    )
-    first_byte_seconds: Quantiles | None = (
-        None  # to the first byte of the body, or to the end without one
-    )
+    requests_per_second: NotNegative | None = None
+    """Successful requests; with windows, only those in a window."""
+
+    windows: list[Window] = []
+    """Of each slice of a closed load with a duration and warm connections."""
+
+    long_seconds: Seconds | None = None
+    """Requests that took longer hold a twentieth of the time in flight."""
+
+    delay_seconds: Seconds | None = None
+    """Mean delay that the requests asked for; None without delays."""
+
+    tail_seconds: Seconds | None = None
+    """From the end of the duration to the last response, summed over slices."""
+
+    latency_seconds: Quantiles | None = None
+    """In an open load: from the planned start of each request."""
+
+    open_load: OpenLoad | None = None
+    """None: a closed load, or a trial that has a highest rate."""
+
+    elapsed_seconds_sum: Seconds | None = None
+    """The library's own measure, over successful requests."""
+
+    first_byte_seconds: Quantiles | None = None
+    """To the first byte of the body, or to the end without one."""
+
     # latency minus the requested delay and one round trip of the link; None if
     # waits_for_connection, or without both
     overhead_seconds: Quantiles | None = None
     stream: StreamFigures | None = None
-    waits_for_connection: bool | None = (
-        None  # whether latencies include the wait for a free connection of the pool
-    )
+    waits_for_connection: bool | None = None
+    """Whether latencies include the wait for a free connection of the pool."""
+
     bytes_received: Count | None = None  # of the bodies of all responses
     histogram: Histogram | None = None  # of the successful requests
-    failed_histogram: Histogram | None = (
-        None  # of the time that each failed request took until it failed
-    )
+    failed_histogram: Histogram | None = None
+    """Time that each failed request took until it failed."""
+
     over_time: list[Slice] = []
     paths: list[PathFigures] = []  # of recorded requests: the ten most frequent
-    driver: str | None = (
-        None  # external program whose clock measured wall time and latencies
-    )
-    kept_alive: Count | None = (
-        None  # requests on a connection that was kept, as the driver reports
-    )
+    driver: str | None = None
+    """External program whose clock measured wall time and latencies."""
+
+    kept_alive: Count | None = None
+    """Requests on a connection that was kept, as the driver reports."""
 
     @property
     def failed(self) -> int:
@@ -269,12 +270,11 @@ class RequestFigures(MeasuredPart):
 
 
 def rate_of(windows: Iterable[Window]) -> float | None:
-    """Return the requests per second in the steady parts of slices, or None if no slice
-    has one.
+    """Return the requests per second in the steady parts of slices.
 
-    It is the smaller of two rates. The one by cycles is right if a few requests take
-    very long: each is followed to its own end. The one by ends is right if the client
-    serves some slots and lets others wait.
+    Return None if no slice has one. It is the smaller of two rates. The one by cycles
+    is right if a few requests take very long: each is followed to its own end. The one
+    by ends is right if the client serves some slots and lets others wait.
     """
     known = [window for window in windows if window.cycles and window.cycle_seconds]
     return min(rate_by_cycles(known), rate_by_ends(known)) if known else None
@@ -288,40 +288,36 @@ def rate_by_cycles(windows: Sequence[Window]) -> float:
 
 def rate_by_ends(windows: Sequence[Window]) -> float:
     """Return the ends per second."""
-    return sum(window.ended for window in windows) / sum(
-        window.seconds for window in windows
-    )
+    seconds = sum(window.seconds for window in windows)
+    return sum(window.ended for window in windows) / seconds
 
 
 class Disturbance(MeasuredPart):
     """What disturbed a trial: growth of the kernel's counters over its measured part.
 
-    None: not readable.
+    A counter that cannot be read is None.
     """
 
     seconds: Positive  # from the first to the second reading of the counters
     busy_share: NotNegative | None = None  # of the cores that the lab may use
-    machine_cpu_seconds: NotNegative | None = (
-        None  # of all processes but the lab's own that reads this
-    )
-    others_cpu_seconds: NotNegative | None = (
-        None  # of processes that are neither client, link, server nor the lab
-    )
-    steal_seconds: NotNegative | None = (
-        None  # CPU time that the hypervisor gave to others
-    )
-    cpu_pressure_seconds: NotNegative | None = (
-        None  # time in which some process waited for a CPU (PSI)
-    )
-    run_delay_seconds: NotNegative | None = (
-        None  # waits of the client's threads for a CPU, summed over threads
-    )
+    machine_cpu_seconds: NotNegative | None = None
+    """Of all processes but the lab's own that reads this."""
+
+    others_cpu_seconds: NotNegative | None = None
+    """Of processes that are neither client, link, server nor the lab."""
+
+    steal_seconds: NotNegative | None = None
+    """CPU time that the hypervisor gave to others."""
+
+    cpu_pressure_seconds: NotNegative | None = None
+    """Time in which some process waited for a CPU (PSI)."""
+
+    run_delay_seconds: NotNegative | None = None
+    """Waits of the client's threads for a CPU, summed over threads."""
 
 
 class Outcome(MeasuredPart):
-    """What the processes of a trial, or of one of its shards, used in the measured
-    part.
-    """
+    """What the processes of a trial, or of a shard, used in the measured part."""
 
     # On the monotonic clock; with shards on several machines, Unix seconds by the lab's
     # clock.
@@ -342,29 +338,29 @@ class Outcome(MeasuredPart):
     peak_pss_bytes: Count | None = None
     connections_begun: Count
     connections_opened: Count | None  # None: they cannot be counted
-    connections_reopened: Count | None = (
-        0  # between slices, in place of those that were closed
-    )
+    connections_reopened: Count | None = 0
+    """Between slices, in place of those that were closed."""
+
     connections_in_all: Count  # also those of the warm-up that stay open
     processes: Count  # those that sent requests
     callers: Count = 1  # clients that they made
-    startup_seconds: NotNegative = (
-        0.0  # until the last process that sent requests had begun
-    )
-    import_seconds: Positive | None = (
-        None  # of a cold trial: from the interpreter's start to the imported libraries
-    )
+    startup_seconds: NotNegative = 0.0
+    """Until the last process that sent requests had begun."""
+
+    import_seconds: Positive | None = None
+    """Of a cold trial: from the interpreter's start to the imported libraries."""
+
     gil: bool = True  # whether the trial's process had a GIL at its end
     fullest_cpu_seconds: NotNegative | None = None  # of the process that used most
-    lock_waits: NotNegative | None = (
-        # Share of the client's threads that waited for a lock; None: none was seen.
-        None
-    )
-    extended: bool | None = (
-        # Whether too few requests had begun when the duration was over; None: no
-        # duration.
-        None
-    )
+    lock_waits: NotNegative | None = None
+    """Share of the client's threads that waited for a lock; None: none was seen."""
+
+    extended: bool | None = None
+    """Whether too few requests had begun when the duration was over.
+
+    None: no duration.
+    """
+
     slices: tuple[NotNegative, ...] = ()  # wall seconds of each slice
     disturbance: Disturbance | None = None
 
@@ -394,8 +390,9 @@ Bound = Literal[
 
 
 class Shares(MeasuredPart):
-    """The shares of a trial's time that its verdict rests on, between 0 and about 1;
-    None if unknown.
+    """The shares of a trial's time that its verdict rests on.
+
+    They are between 0 and about 1; None if unknown.
     """
 
     # CPU time of each part, of the cores that it can use; of the fullest process or
@@ -404,44 +401,39 @@ class Shares(MeasuredPart):
     proxy: NotNegative | None = None
     upstream: NotNegative | None = None
     link: NotNegative | None = None  # of one core
-    bandwidth: NotNegative | None = (
-        None  # bytes that passed the link, of those permitted, in the fuller direction
-    )
-    latency: NotNegative | None = (
-        # Delays and round trips of the link, of the time of the requests in flight.
-        None
-    )
+    bandwidth: NotNegative | None = None
+    """Bytes that passed the link, of those permitted, in the fuller direction."""
+
+    latency: NotNegative | None = None
+    """Delays and round trips of the link, of the time of the requests in flight."""
+
     # Requests in the upstream's threads, on the client's connections, and on the
     # streams of its HTTP/2 connections, of the places that these have; None if they
     # have as many places as requests are in flight
     upstream_threads: NotNegative | None = None
     connections: NotNegative | None = None
     streams: NotNegative | None = None
-    startup: NotNegative | None = (
-        None  # time until the last process of a pool had begun, of the trial
-    )
+    startup: NotNegative | None = None
+    """Time until the last process of a pool had begun, of the trial."""
+
     machine: NotNegative | None = None  # busy time of all cores, whoever used them
-    chain: NotNegative | None = (
-        None  # delays, round trips and CPU time of all parts, of the time in flight
-    )
-    waiting: NotNegative | None = (
-        # Requests in flight that were neither in the link, the proxy nor the upstream.
-        None
-    )
-    unaccounted: NotNegative | None = (
-        None  # time in flight that no delay, no server and no CPU time explains
-    )
-    locks: NotNegative | None = (
-        # Threads of the client that were seen blocked on a lock, of those looked at.
-        None
-    )
-    in_turn: NotNegative | None = (
-        None  # requests that ended at least their own delay after the one before
-    )
-    outside: NotNegative | None = (
-        # Time in flight without the client's CPU time, for a server without counters.
-        None
-    )
+    chain: NotNegative | None = None
+    """Delays, round trips and CPU time of all parts, of the time in flight."""
+
+    waiting: NotNegative | None = None
+    """Requests in flight that were neither in the link, the proxy nor the upstream."""
+
+    unaccounted: NotNegative | None = None
+    """Time in flight that no delay, no server and no CPU time explains."""
+
+    locks: NotNegative | None = None
+    """Threads of the client that were seen blocked on a lock, of those looked at."""
+
+    in_turn: NotNegative | None = None
+    """Requests that ended at least their own delay after the one before."""
+
+    outside: NotNegative | None = None
+    """Time in flight without the client's CPU time, for a server without counters."""
 
     @property
     def known(self) -> dict[str, float]:
@@ -450,16 +442,16 @@ class Shares(MeasuredPart):
 
 
 class InFlight(MeasuredPart):
-    """Mean number of requests in flight, by Little's law: the sum of their times over
-    the wall time.
+    """Mean number of requests in flight.
+
+    By Little's law, it is the sum of their times over the wall time.
     """
 
     client: NotNegative  # begun by the client's clock, and not ended
     proxy: NotNegative | None = None  # read by the proxy, and not answered
     upstream: NotNegative | None = None  # read by the upstream, and not ready
-    link: NotNegative | None = (
-        None  # on the way through the link: its round trips; None: no link
-    )
+    link: NotNegative | None = None
+    """On the way through the link: its round trips; None: no link."""
 
 
 class Verdict(MeasuredPart):
@@ -493,9 +485,10 @@ class Placement(DocumentPart):
         for name, cpus in self:
             if cpus:
                 parts.setdefault(", ".join(map(str, cpus)), []).append(name)
-        return ", ".join(
+        phrases = [
             f"{' and '.join(names)} on CPU {cpus}" for cpus, names in parts.items()
-        )
+        ]
+        return ", ".join(phrases)
 
 
 class PlannedTrial(MeasuredPart):
@@ -510,37 +503,38 @@ class PlannedTrial(MeasuredPart):
     order: Count  # place in the whole run, from 0
     concurrency: Count
     environment: str | None = None  # where it runs; None: in the lab's own Python
-    server: str | None = (
-        # Name of the user's own server; None: it has no name, or is one of the lab's.
-        None
-    )
-    link: Link | None = (
-        None  # between client and route: rtt in s, bandwidth in bit/s; None: none
-    )
-    search_rate: Positive | None = (
-        # Requests per second that a trial of a search tries; None: none of a search.
-        None
-    )
-    slices: Annotated[int, Field(ge=1, le=MOST_SLICES)] = (
-        1  # most parts of its measured time, between other trials
-    )
+    server: str | None = None
+    """Name of the user's own server; None: it has no name, or is one of the lab's."""
+
+    link: Link | None = None
+    """Between client and route: rtt in s, bandwidth in bit/s; None: none."""
+
+    search_rate: Positive | None = None
+    """Requests per second that a trial of a search tries; None: none of a search."""
+
+    slices: Annotated[int, Field(ge=1, le=MOST_SLICES)] = 1
+    """Most parts of its measured time, between which other trials are measured."""
+
     least_waves: Count = 0  # that each slice lasts; 0: there are exactly as many slices
 
     @property
+    def client_spec(self) -> ClientSpec:
+        return strategies.client_spec(strategies.find(self.strategy).client)
+
+    @property
+    def executor_spec(self) -> ExecutorSpec:
+        return strategies.executor_spec(strategies.find(self.strategy).executor)
+
+    @property
     def target(self) -> tuple[str, str]:
-        """The upstream, or the named server, and the route: what testbeds call by these
-        names.
-        """
+        """Upstream, or named server, and route: what testbeds call by these names."""
         return self.server or self.upstream, self.route
 
     @property
     def way(self) -> tuple[str, ...]:
-        """Upstream and route, and the link where there is one."""
-        return (
-            self.upstream,
-            self.route,
-            *(() if self.link is None else (f"link of {self.link}",)),
-        )
+        """Upstream and route, and the link if there is one."""
+        way = self.upstream, self.route
+        return way if self.link is None else (*way, f"link of {self.link}")
 
 
 class Trial(MeasuredPart):
@@ -550,25 +544,27 @@ class Trial(MeasuredPart):
     """
 
     planned: PlannedTrial
-    status: Literal[
-        "done", "failed", "lost"
-    ]  # lost: its worker vanished, or the run stopped during it
+
+    status: Literal["done", "failed", "lost"]
+    """Lost: its worker vanished, or the run stopped during it."""
+
     reason: str | None = None  # why the trial is not done
-    partial: Literal[True] | None = (
-        None  # ended early: the figures of the requests that had finished count nowhere
-    )
+    partial: Literal[True] | None = None
+    """Ended early: the figures of the requests that had finished count nowhere."""
+
     started: Time
-    deadline_seconds: Seconds | None = (
-        None  # after which the trial would have failed, from the start of its process
-    )
+    deadline_seconds: Seconds | None = None
+    """From the start of its process until it would have failed."""
+
     figures: RequestFigures = RequestFigures()
     measured: Outcome | None = None  # None: the trial did not end
-    servers: ServerCounters = (
-        ServerCounters()
-    )  # growth of their counters during the trial
-    highest_rate: HighestRate | None = (
-        None  # result of the search of this round, of which this trial held the rate
-    )
+
+    servers: ServerCounters = ServerCounters()
+    """Growth of their counters during the trial."""
+
+    highest_rate: HighestRate | None = None
+    """Result of the search of this round, of which this trial held the rate."""
+
     shards: list[Shard] = []  # the parts of a divided trial
     verdict: Verdict | None = None
 
@@ -584,8 +580,9 @@ class Trial(MeasuredPart):
 
     @property
     def start_spread(self) -> float | None:
-        """Seconds from the start of the first shard to that of the last; None if the
-        trial is not divided.
+        """Seconds from the start of the first shard to that of the last.
+
+        None: the trial is not divided.
         """
         began = [shard.measured.began for shard in self.shards]
         return max(began) - min(began) if began else None
