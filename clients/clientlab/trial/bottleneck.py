@@ -9,16 +9,14 @@ analysis of queueing network models", 1978).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import accumulate
-from operator import itemgetter
 from statistics import mean
 
 from clientlab import units
-from clientlab.trial.result import Bound, RequestFigures, Shares
+from clientlab.trial.result import Bound, OpenLoad, RequestFigures, Shares
 
-# Share of its cores' time from which a part counts as the bottleneck; as do threads and
-# connections.
+# Share of its cores' time, threads or connections from which a part counts as the
+# bottleneck.
 SATURATED = 0.7
 # Share of the wall time from which requested delays and the link's round trips count as
 # the bottleneck.
@@ -54,49 +52,46 @@ def find_bottleneck(
 ) -> Bound:
     """Return what limited a trial with this many requests in flight.
 
-    `threads`: each has a thread of the client.
+    `threads`: each of them has a thread of the client.
 
     A full part wins; otherwise the first rule that holds. If none does, it is
     ``mixed``: the parts wait for each other.
     """
-    alone, waiting, left = (
-        concurrency == 1,
-        shares.waiting or 0.0,
-        shares.unaccounted or 0.0,
-    )
+    full = _find_full_part(shares)
+    if full is not None:
+        return full
+    chain = shares.chain or 0.0
+    waiting = shares.waiting or 0.0
+    upstream_delays = (shares.latency or 0.0) * concurrency
+    client_is_idle = shares.client < _MOST
     servers_are_idle = max(shares.upstream or 0.0, shares.proxy or 0.0) < _MOST
+    # A part that is half busy may have a queue that explains the rest.
+    nobody_waits = concurrency == 1 or (client_is_idle and servers_are_idle)
+    is_unaccounted = (shares.unaccounted or 0.0) >= _MOST
     # The upstream's delays came one after the other, which no lack of CPU time brings
     # about. By their sum alone, requests that stall for as long as others work would
     # look the same, so their ends must show it.
     delays_in_turn = (
         (shares.in_turn or 0.0) >= _IN_TURN
         and waiting >= _ALMOST_ALL
-        and WAITED <= (shares.latency or 0.0) * concurrency <= _ONE_AT_A_TIME
+        and WAITED <= upstream_delays <= _ONE_AT_A_TIME
     )
     # Most threads wait in the client, and were seen blocked on a lock. Then one request
     # at a time is worked on, or no server is busy. An event loop may also work in turn
     # with the upstream's, without a lock.
-    one_at_a_time = SATURATED <= (shares.chain or 0.0) * concurrency <= _ONE_AT_A_TIME
-    is_locked = min(waiting, shares.locks or 0.0) >= _MOST and (
-        one_at_a_time or servers_are_idle
-    )
-    # A part that is half busy may have a queue that explains the rest.
-    idle = alone or (shares.client < _MOST and servers_are_idle)
+    one_at_a_time = SATURATED <= chain * concurrency <= _ONE_AT_A_TIME
+    most_are_blocked = min(waiting, shares.locks or 0.0) >= _MOST
+    is_locked = most_are_blocked and (one_at_a_time or servers_are_idle)
     rules: tuple[tuple[Bound, bool], ...] = (
-        ("chain", (shares.chain or 0.0) >= SATURATED),
+        ("chain", chain >= SATURATED),
         ("client-lock", delays_in_turn),
         ("machine", (shares.machine or 0.0) >= FULL),
-        ("outside", (shares.outside or 0.0) >= _MOST and shares.client < _MOST),
-        ("chain", alone and left < _MOST),
+        ("outside", client_is_idle and (shares.outside or 0.0) >= _MOST),
+        ("chain", concurrency == 1 and not is_unaccounted),
         ("client-lock", threads and is_locked),
-        ("unaccounted", idle and left >= _MOST),
+        ("unaccounted", nobody_waits and is_unaccounted),
     )
-    full = _find_full_part(shares)
-    return (
-        full
-        if full is not None
-        else next((bound for bound, holds in rules if holds), "mixed")
-    )
+    return next((bound for bound, holds in rules if holds), "mixed")
 
 
 def _find_full_part(shares: Shares) -> Bound | None:
@@ -105,7 +100,7 @@ def _find_full_part(shares: Shares) -> Bound | None:
     A queue whose slots are almost always taken outranks delays: they only keep its
     requests there.
     """
-    parts: list[tuple[Bound, float | None, float]] = [
+    fullest = _find_fullest(
         ("client-bound", shares.client, SATURATED),
         ("proxy-bound", shares.proxy, SATURATED),
         ("upstream-bound", shares.upstream, SATURATED),
@@ -113,27 +108,27 @@ def _find_full_part(shares: Shares) -> Bound | None:
         ("bandwidth-bound", shares.bandwidth, SATURATED),
         ("latency-bound", shares.latency, WAITED),
         ("start-up", shares.startup, WAITED),
-    ]
-    fullest = _find_fullest(parts)
+    )
     if fullest is not None and fullest != "latency-bound":
         return fullest
     limit = SATURATED if fullest is None else FULL
-    queues: list[tuple[Bound, float | None, float]] = [
+    queue = _find_fullest(
         ("client-connections", shares.connections, limit),
         ("client-streams", shares.streams, limit),
         ("upstream-threads", shares.upstream_threads, limit),
-    ]
-    return _find_fullest(queues) or fullest
+    )
+    return queue or fullest
 
 
-def _find_fullest(parts: Iterable[tuple[Bound, float | None, float]]) -> Bound | None:
+def _find_fullest(*parts: tuple[Bound, float | None, float]) -> Bound | None:
     """Return the part with the largest share, of those that reach their limit."""
-    full = [
-        (share, bound)
-        for bound, share, limit in parts
-        if share is not None and share >= limit
-    ]
-    return max(full, key=itemgetter(0))[1] if full else None
+    fullest = None
+    largest = 0.0
+    for bound, share, limit in parts:
+        if share is not None and share >= limit and share > largest:
+            fullest = bound
+            largest = share
+    return fullest
 
 
 def judge_schedule(figures: RequestFigures, concurrency: int) -> Bound | None:
@@ -146,19 +141,20 @@ def judge_schedule(figures: RequestFigures, concurrency: int) -> Bound | None:
         return None
     # Requests beyond the trial's concurrency that had not ended at the schedule's end
     # waited inside the client.
-    queued = (load.in_flight_at_end or 0) > concurrency
-    if (
-        load.dropped
-        or queued
-        or load.achieved_per_second < KEPT * load.planned_per_second
-    ):
+    has_queue = (load.in_flight_at_end or 0) > concurrency
+    if load.dropped or has_queue or not _kept_its_rate(load):
         return "behind-schedule"
     return "on-schedule" if describe_growth(figures) is None else "overloaded"
 
 
+def _kept_its_rate(load: OpenLoad) -> bool:
+    return load.achieved_per_second >= KEPT * load.planned_per_second
+
+
 def describe_growth(figures: RequestFigures) -> str | None:
-    """Return how the backlog of an open load grew, in a phrase; None if it did not
-    grow, and for a closed load.
+    """Describe how the backlog of an open load grew, in a phrase.
+
+    Return None if it did not grow, and for a closed load.
 
     The backlog grew if its mean over the last quarter of the schedule is above that
     over the second quarter by more than 1 % of the requests that arrive in half the
@@ -167,51 +163,44 @@ def describe_growth(figures: RequestFigures) -> str | None:
     left out: requests that their requested delay, or the link's round trip, alone keeps
     in flight; and a rate that rises itself.
     """
-    load, wall = figures.open_load, figures.wall_seconds
-    if load is None or wall is None:
+    load = figures.open_load
+    if load is None or figures.wall_seconds is None:
         return None
     arrivals = sum(part.planned for part in load.over_time)
-    length = (
-        arrivals / load.planned_per_second * (1 + 1e-9)
-        if load.planned_per_second
-        else 0.0
-    )
-    ends = [*(part.at for part in load.over_time[1:]), wall]
+    backlogs = _compute_backlogs(load, figures, arrivals)
+    count = len(backlogs)
+    if count < 4:
+        # Working the backlog off, or waiting for stragglers, took far longer.
+        left = load.in_flight_at_end
+        if left is not None and left < arrivals / 2 and _kept_its_rate(load):
+            return None
+        return "the backlog grew until the schedule ended"
+    earlier = slice(count // 2 - count // 4, count // 2)
+    later = slice(count - count // 4, count)
+    before = mean(backlogs[earlier])
+    after = mean(backlogs[later])
+    planned_before = sum(part.planned for part in load.over_time[earlier])
+    planned_after = sum(part.planned for part in load.over_time[later])
+    rise_of_rate = max(1.0, planned_after / max(1, planned_before))
+    if after - max(0.0, before) * rise_of_rate <= max(0.01 * arrivals / 2, 3):
+        return None
+    growth = units.count(round(after - before))
+    return f"the backlog grew by {growth} requests in half the trial"
+
+
+def _compute_backlogs(
+    load: OpenLoad, figures: RequestFigures, arrivals: int
+) -> list[int]:
+    """Return the backlog at the end of each slice of the schedule."""
+    schedule_seconds = 0.0
+    if load.planned_per_second:
+        schedule_seconds = arrivals / load.planned_per_second * (1 + 1e-9)
+    ends = [*(part.at for part in load.over_time[1:]), figures.wall_seconds or 0.0]
     due = accumulate(part.planned for part in load.over_time)
     ended = accumulate(part.requests for part in figures.over_time)
-    backlog = [
+    rows = zip(load.over_time, ends, due, ended, strict=False)
+    return [
         planned - done - (part.delayed or 0)
-        for part, end, planned, done in zip(
-            load.over_time, ends, due, ended, strict=False
-        )
-        if end <= length
+        for part, end, planned, done in rows
+        if end <= schedule_seconds
     ]
-    if (
-        len(backlog) < 4
-    ):  # to work the backlog off, or to wait for stragglers, took far longer
-        left = load.in_flight_at_end
-        kept = (
-            left is not None
-            and load.achieved_per_second >= KEPT * load.planned_per_second
-        )
-        return (
-            None
-            if kept and (left or 0) < arrivals / 2
-            else "the backlog grew until the schedule ended"
-        )
-    quarter, half = len(backlog) // 4, len(backlog) // 2
-    earlier, later = (
-        slice(half - quarter, half),
-        slice(len(backlog) - quarter, len(backlog)),
-    )
-    before, after = mean(backlog[earlier]), mean(backlog[later])
-    planned_before, planned_after = (
-        sum(one.planned for one in load.over_time[part]) for part in (earlier, later)
-    )
-    faster = max(1.0, planned_after / max(1, planned_before))
-    if after - max(0.0, before) * faster <= max(0.01 * arrivals / 2, 3):
-        return None
-    return (
-        f"the backlog grew by {units.count(round(after - before))} requests in half the"
-        " trial"
-    )

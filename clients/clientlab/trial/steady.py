@@ -1,5 +1,4 @@
-"""The steady part of a closed load for a duration: which of its requests count, and how
-many end per second.
+"""The steady part of a closed load for a duration: its requests and their rate.
 
 A slice begins with a request in every slot, on idle connections. If requests wait for
 something, the first ones are served sooner than later ones, and a busy client serves
@@ -36,8 +35,9 @@ _MIXING_SHARE = 0.25  # of a slice
 
 @dataclass(frozen=True)
 class Steady:
-    """The windows of a trial's slices, and which of its records count: those in a
-    window, or all without any.
+    """The windows of a trial's slices, and which of its records count.
+
+    Those in a window count, or all if there are none.
     """
 
     windows: list[Window]
@@ -49,19 +49,17 @@ def find_steady(
 ) -> Steady:
     """Return the steady parts of a trial.
 
-    `samples`: with its slices one after the other.
-
-    `duration`: seconds of all slices. `slots`: planned requests in flight.
+    `samples`: with its slices one after the other. `duration`: seconds of all slices.
+    `slots`: planned requests in flight.
     """
     records = samples.records
     slices = np.array(outcome.slices or [outcome.wall_seconds])
     begins = outcome.began + np.cumsum(slices) - slices
-    places = np.searchsorted(records["start"], begins)
+    edges = np.searchsorted(records["start"], begins[1:])
+    places = np.split(np.arange(len(records)), edges)
     counted = np.zeros(len(records), np.bool_)
     windows = []
-    for begin, part in zip(
-        begins, np.split(np.arange(len(records)), places[1:]), strict=True
-    ):
+    for begin, part in zip(begins, places, strict=True):
         starts = records["start"][part] - begin
         ends = starts + records["seconds"][part]
         window, steady = _find_window(starts, ends, duration / len(slices), slots)
@@ -77,12 +75,12 @@ def find_steady(
 def _find_window(
     starts: Floats, ends: Floats, seconds: float, slots: int
 ) -> tuple[Window, slice]:
-    """Return the window of a slice that lasts `seconds`, and the places of its
-    requests.
+    """Return the window of a slice that lasts `seconds`, and its requests' places.
 
     `starts` are sorted.
     """
-    count, ended = len(starts), np.sort(ends)
+    count = len(starts)
+    ended = np.sort(ends)
     in_flight = np.arange(1, count + 1) - np.searchsorted(ended, starts, side="right")
     most = min(slots, int(in_flight.max(initial=0)))
     if most < _EVERY_SLOT * slots:  # the client has fewer places
@@ -97,22 +95,22 @@ def _find_window(
     first = int(np.searchsorted(ended, full_at, side="right")) + slots
     if first > count:
         return Window(slots=slots), nothing
-    steady_at = ended[first - 1]
-    wave = steady_at - full_at
+    wave = ended[first - 1] - full_at
     mixed_at = min(_MIXING_SECONDS, _MIXING_SHARE * seconds)
-    if steady_at < mixed_at:
+    if ended[first - 1] < mixed_at:
         first = min(int(np.searchsorted(ended, mixed_at, side="right")), count)
-        steady_at = ended[first - 1]
     last = min(int(np.searchsorted(ended, seconds - wave)), count - slots)
-    if seconds - steady_at < _WAVES_LEFT * wave or last <= first or wave <= 0:
+    steady_at = ended[first - 1]
+    length = seconds - steady_at
+    if length < _WAVES_LEFT * wave or last <= first or wave <= 0:
         return Window(slots=slots, wave_seconds=wave), nothing
     # When request k has ended, request k + slots begins in its place.
     steady = slice(first + slots, last + slots)
-    length = seconds - steady_at
     inside = ended[(ended > steady_at) & (ended < seconds)] - steady_at
     # A burst of requests may end near a border. So the weight falls to 0 over a wave
     # there.
-    weights = np.clip(np.minimum(inside, length - inside) / wave, 0.0, 1.0)
+    to_border = np.minimum(inside, length - inside)
+    weights = np.clip(to_border / wave, 0.0, 1.0)
     quarter = length / 4
     window = Window(
         slots=slots,
@@ -128,15 +126,17 @@ def _find_window(
 
 
 def _weigh_around(moments: Floats, middle: float, reach: float) -> float:
-    """Return how many moments lie around a middle; the weight of each falls to 0 at a
-    distance of `reach`.
+    """Return how many moments lie around a middle.
+
+    The weight of each falls to 0 at a distance of `reach`.
     """
     return float(np.maximum(0.0, 1.0 - np.abs(moments - middle) / reach).sum())
 
 
 def find_long_seconds(seconds: Floats) -> float | None:
-    """Return the length beyond which requests hold a twentieth of the time in flight;
-    None without requests.
+    """Return the length beyond which requests hold a twentieth of the time in flight.
+
+    Return None without requests.
     """
     if not len(seconds):
         return None
