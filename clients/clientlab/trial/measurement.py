@@ -1,5 +1,6 @@
-"""Measures one trial from the parent process: runs its processes step by step, within
-limits, and reads its samples.
+"""Measures one trial from the parent process.
+
+It runs the trial's processes step by step, within limits, and reads their samples.
 """
 
 from __future__ import annotations
@@ -50,12 +51,13 @@ from clientlab.trial.usage import memory_left, read_footprint
 from clientlab.workload.load import is_staggered, longest_pause, requests_in
 from clientlab.workload.workload import stream_seconds
 
-START_AHEAD = (
-    0.05  # seconds from reading the machine's counters to the start of a divided trial
-)
-# Looks for threads that wait for locks: one in ten slices, since a look takes up to 1
-# ms.
+START_AHEAD = 0.05
+"""Seconds from reading the machine's counters to the start of a divided trial."""
+
+# Threads that wait for locks are looked for in one of ten slices: a look takes up to
+# 1 ms.
 _SLICES_PER_LOOK = 10
+_SHORTEST_SLICE = 0.2  # seconds
 # Of the free memory, which a trial's processes may hold if the workload has no limit.
 _SHARE_OF_FREE = 0.75
 
@@ -73,6 +75,14 @@ _SUMMED = (
     "steady_cpu_seconds",
     "steady_requests",
 )
+# The lab's clock includes the start of the tool, whose memory is unknown.
+_UNKNOWN_OF_TOOLS = (
+    "fullest_cpu_seconds",
+    "idle_rss_bytes",
+    "peak_rss_bytes",
+    "idle_pss_bytes",
+    "peak_pss_bytes",
+)
 
 _Result = TypeVar("_Result")
 
@@ -83,12 +93,13 @@ class Measurement:
 
     outcome: Outcome
     samples: Samples
-    tool: ToolNote | None = (
-        None  # the report of an external tool; None if the recorder timed the requests
-    )
-    by_shard: tuple[
-        Outcome, ...
-    ] = ()  # of each process of a divided trial, without the disturbance of the machine
+
+    tool: ToolNote | None = None
+    """The report of an external tool; None if the recorder timed the requests."""
+
+    by_shard: tuple[Outcome, ...] = ()
+    """Of each process of a divided trial, without the disturbance of the machine."""
+
     streams: StreamTimes | None = None
 
 
@@ -113,7 +124,7 @@ def take_steps(steps: Generator[None, None, _Result]) -> _Result:
         return cast("_Result", ended.value)
 
 
-def measure_by_steps(  # noqa: C901, PLR0913, PLR0915 - one story, with the limits of a trial
+def measure_by_steps(  # noqa: PLR0913 - the limits of a trial, and its callbacks
     context: TrialContext,
     *,
     interpreter: Interpreter = OWN,
@@ -125,8 +136,7 @@ def measure_by_steps(  # noqa: C901, PLR0913, PLR0915 - one story, with the limi
     on_progress: Callable[[int], None] = nothing,
     on_failures: Callable[[int], None] = nothing,
 ) -> Generator[None, None, Measurement]:
-    """Run one trial, with a step for the start of its processes, for their warm-up, and
-    for each slice.
+    """Run one trial by steps: start its processes, warm up, measure each slice.
 
     Between two steps, the trial's processes wait, and others may be measured. Closing
     the generator ends them.
@@ -145,113 +155,143 @@ def measure_by_steps(  # noqa: C901, PLR0913, PLR0915 - one story, with the limi
     limits. After any exception, including those of the callbacks, no process of the
     trial is left.
     """
-    folder, slices, duration = (
-        Path(context.folder),
-        context.slices,
-        context.workload.duration or 0.0,
-    )
-    in_slices = slices > 1
     with TrialProcesses(context, interpreter, cpus) as processes:
         watch = Watch(context, processes, deadline, patience, on_progress, on_failures)
         with watch.pause():
             yield
-        watch.wait_for("waiting" if in_slices else "ready")
-        if in_slices:
-            slices = choose_slices(context, read_wave(folder, context.concurrency))
-        client = strategies.client_spec(context.strategy.client)
-        # Only if each request in flight has a thread. Threads of a native library wait
-        # for work as for a lock.
-        has_threads = (
-            strategies.executor_spec(context.strategy.executor).threads
-            and not client.own_threads
+        watch.wait_for("waiting" if context.slices > 1 else "ready")
+        rests = Rests(processes, Path(context.folder))
+        lock_waits = LockWaits(processes.pids if _has_threads(context) else list)
+        trial = _WarmTrial(
+            context, processes, watch, rests, lock_waits, on_start, on_end
         )
-        waits = LockWaits(processes.pids if has_threads else list)
-        rests = Rests(processes, folder)
-        firsts = [] if in_slices else [0]  # number of the first request of each slice
-        for index in range(slices):
-            with watch.pause():
+        if context.slices > 1:
+            firsts = yield from trial.measure_slices()
+        else:
+            yield from trial.measure_whole()
+            firsts = [0]
+        return trial.end(firsts)
+
+
+def _has_threads(context: TrialContext) -> bool:
+    """Return whether each request in flight has a thread, which may wait for a lock.
+
+    Threads of a native library wait for work as for a lock, so they do not count.
+    """
+    client = strategies.client_spec(context.strategy.client)
+    executor = strategies.executor_spec(context.strategy.executor)
+    return executor.threads and not client.own_threads
+
+
+@dataclass(frozen=True)
+class _WarmTrial:
+    """A trial whose processes are warm, and wait for its measured part."""
+
+    context: TrialContext
+    processes: TrialProcesses
+    watch: Watch
+    rests: Rests
+    lock_waits: LockWaits
+    on_start: Callable[[], float | None]
+    on_end: Callable[[], None]
+
+    def measure_whole(self) -> Generator[None, None, None]:
+        """Measure in one piece."""
+        with self.watch.pause():
+            yield
+        start = self._begin()
+        if start is None and self.context.shards > 1:
+            start = time.perf_counter() + START_AHEAD
+        begins = time.perf_counter() if start is None else start
+        self.lock_waits.until = begins + (self.context.workload.duration or math.inf)
+        self.processes.resume(start)
+        self.watch.wait_for("sent", self.lock_waits.look)
+        self.rests.sent(is_last=True)
+
+    def measure_slices(self) -> Generator[None, None, list[int]]:
+        """Measure slices, and return the number of the first request of each."""
+        folder = Path(self.context.folder)
+        wave = read_wave(folder, self.context.concurrency)
+        count = choose_slices(self.context, wave)
+        firsts: list[int] = []
+        for index in range(count):
+            with self.watch.pause():
                 yield
-            if in_slices:
-                with _between_slices():
-                    if index:
-                        watch.wait_for("waiting")
-                    processes.resume(None if index else slices)
-                    watch.wait_for(
-                        "ready"
-                    )  # they have sent a few requests if connections may have been lost
-            start = on_start()
-            rests.start()
-            watch.begin("measured")
-            if in_slices:
-                first = next_number(folder)
-                firsts.append(first)
-                processes.resume(first)
-                if index % _SLICES_PER_LOOK == min(_SLICES_PER_LOOK, slices) // 2:
-                    time.sleep(duration / slices / 2)
-                    waits.look()
-                watch.wait_for("sent")
-            else:
-                if start is None and context.shards > 1:
-                    start = time.perf_counter() + START_AHEAD
-                waits.until = (time.perf_counter() if start is None else start) + (
-                    duration or math.inf
-                )
-                processes.resume(start)
-                watch.wait_for("sent", waits.look)
-            is_last = index == slices - 1
-            rests.sent(is_last=is_last)
+            with _between_slices():
+                if index:
+                    self.watch.wait_for("waiting")
+                self.processes.resume(None if index else count)
+                # They send a few requests first if connections may have been lost.
+                self.watch.wait_for("ready")
+            self._begin()
+            firsts.append(next_number(folder))
+            self.processes.resume(firsts[-1])
+            if index % _SLICES_PER_LOOK == min(_SLICES_PER_LOOK, count) // 2:
+                time.sleep((self.context.workload.duration or 0.0) / count / 2)
+                self.lock_waits.look()
+            self.watch.wait_for("sent")
+            is_last = index == count - 1
+            self.rests.sent(is_last=is_last)
             if not is_last:
-                rests.over()
-                on_end()
+                self.rests.over()
+                self.on_end()
                 with _between_slices():
-                    processes.resume()
-        watch.begin("end")
-        processes.resume()
-        done = [
-            Done(**figures)
-            for figures in processes.wait_for("done", watch.count_finished)
-        ]
-        rests.over()
-        parts, disturbance = rests.end(done, waits.share)
-        on_end()
-        processes.resume()
-        for process in processes.each:
+                    self.processes.resume()
+        return firsts
+
+    def _begin(self) -> float | None:
+        start = self.on_start()
+        self.rests.start()
+        self.watch.begin("measured")
+        return start
+
+    def end(self, firsts: Sequence[int]) -> Measurement:
+        """End the processes, and return what was measured.
+
+        `firsts`: the number of the first request of each slice.
+        """
+        self.watch.begin("end")
+        self.processes.resume()
+        events = self.processes.wait_for("done", self.watch.count_finished)
+        done = [Done(**figures) for figures in events]
+        self.rests.over()
+        outcomes, disturbance = self.rests.end(done, self.lock_waits.share)
+        self.on_end()
+        self.processes.resume()
+        for process in self.processes.each:
             process.wait()
-    whole = parts[0] if len(parts) == 1 else sum_outcomes(parts)
-    outcome = whole.model_copy(update={"disturbance": disturbance})
-    found = read_measured(folder)
-    if is_staggered(context.workload):
-        shares = find_delay_shares(found.numbers, firsts, context.concurrency)
-        found = replace(found, delay_shares=shares)
-    streams = None if context.workload.stream is None else read_streams(folder, found)
-    samples, tool = _join_slices(found, done[0].slices), None
-    if (note := folder / TOOL_FILE).exists():
-        tool = ToolNote(**json.loads(note.read_text(encoding="ascii")))
-        # The lab's clock includes the start of the tool, whose memory is unknown.
-        unknown = (
-            "fullest_cpu_seconds",
-            "idle_rss_bytes",
-            "peak_rss_bytes",
-            "idle_pss_bytes",
-            "peak_pss_bytes",
+        outcome = outcomes[0] if len(outcomes) == 1 else sum_outcomes(outcomes)
+        outcome = outcome.model_copy(update={"disturbance": disturbance})
+        folder = Path(self.context.folder)
+        samples = read_measured(folder)
+        if is_staggered(self.context.workload):
+            slots = self.context.concurrency
+            shares = find_delay_shares(samples.numbers, firsts, slots)
+            samples = replace(samples, delay_shares=shares)
+        has_streams = self.context.workload.stream is not None
+        streams = read_streams(folder, samples) if has_streams else None
+        tool = None
+        if (folder / TOOL_FILE).exists():
+            note = (folder / TOOL_FILE).read_text(encoding="ascii")
+            tool = ToolNote(**json.loads(note))
+            changes: dict[str, Any] = dict.fromkeys(_UNKNOWN_OF_TOOLS)
+            changes["wall_seconds"] = tool.wall_seconds
+            changes["cpu_seconds"] = tool.cpu_seconds
+            outcome = outcome.model_copy(update=changes)
+        return Measurement(
+            outcome,
+            _join_slices(samples, done[0].slices),
+            tool,
+            tuple(outcomes) if len(outcomes) > 1 else (),
+            streams,
         )
-        own = {"wall_seconds": tool.wall_seconds, "cpu_seconds": tool.cpu_seconds}
-        outcome = outcome.model_copy(update=own | dict.fromkeys(unknown))
-    return Measurement(
-        outcome, samples, tool, tuple(parts) if len(parts) > 1 else (), streams
-    )
-
-
-_SHORTEST_SLICE = 0.2  # seconds
 
 
 def choose_slices(context: TrialContext, wave: float | None) -> int:
     """Return into how many slices the measured time is divided.
 
-    `wave`: seconds of a wave, if it is known.
-
-    Each slice has to last for several waves, because its first and its last one do not
-    count.
+    `wave`: seconds of a wave, if it is known. Each slice has to last for several waves,
+    because its first and its last one do not count.
     """
     if not context.least_waves or wave is None:
         return context.slices
@@ -267,32 +307,37 @@ def _join_slices(samples: Samples, slices: Sequence[tuple[float, float]]) -> Sam
     began, seconds = np.array(slices).T
     joined = began[0] + np.concatenate([[0.0], np.cumsum(seconds)[:-1]])
     records = samples.records.copy()
-    records["start"] -= (began - joined)[
-        np.searchsorted(began, records["start"], side="right") - 1
-    ]
+    places = np.searchsorted(began, records["start"], side="right") - 1
+    records["start"] -= (began - joined)[places]
     return replace(samples, records=records)
 
 
 def sum_outcomes(parts: Sequence[Outcome]) -> Outcome:
-    """Return the outcome of several processes or machines, from the first start to the
-    last end.
+    """Return the outcome of several processes or machines.
+
+    It lasts from the first start to the last end.
     """
-    first = min(one.began for one in parts)
-    extended = [one.extended for one in parts]
+    first = min(part.began for part in parts)
+    extended = [part.extended for part in parts]
     summed: dict[str, Any] = {
-        name: over_known(sum, (getattr(one, name) for one in parts)) for name in _SUMMED
+        name: over_known(sum, (getattr(part, name) for part in parts))
+        for name in _SUMMED
     }
     return Outcome(
         **summed,
         began=first,
         # The difference first: beside seconds since 1970, a short time would be rounded
         # to nothing.
-        wall_seconds=max(one.began - first + one.wall_seconds for one in parts),
+        wall_seconds=max(part.began - first + part.wall_seconds for part in parts),
         extended=None if None in extended else any(extended),
-        gil=all(one.gil for one in parts),
-        fullest_cpu_seconds=over_known(max, (one.fullest_cpu_seconds for one in parts)),
-        startup_seconds=max(one.began - first + one.startup_seconds for one in parts),
-        lock_waits=over_known(max, (one.lock_waits for one in parts)),
+        gil=all(part.gil for part in parts),
+        fullest_cpu_seconds=over_known(
+            max, (part.fullest_cpu_seconds for part in parts)
+        ),
+        startup_seconds=max(
+            part.began - first + part.startup_seconds for part in parts
+        ),
+        lock_waits=over_known(max, (part.lock_waits for part in parts)),
     )
 
 
@@ -305,8 +350,9 @@ def _between_slices() -> Iterator[None]:
 
 
 class Watch:
-    """Counts the finished requests of a running trial twice a second, reports them, and
-    ends it at its limits.
+    """Counts the finished requests of a running trial, and ends it at its limits.
+
+    It counts and reports them twice a second.
 
     Most libraries limit each wait for bytes, but not the whole response, and none
     limits the size of a body. While no request ends, all requests in flight are at
@@ -323,34 +369,37 @@ class Watch:
         on_progress: Callable[[int], None],
         on_failures: Callable[[int], None],
     ) -> None:
-        workload, folder = context.workload, Path(context.folder)
-        self._processes, self._has_tool = (
-            processes,
-            bool(strategies.client_spec(context.strategy.client).program),
-        )
-        self._on_progress, self._on_failures = on_progress, on_failures
+        workload = context.workload
+        client = strategies.client_spec(context.strategy.client)
+        folder = Path(context.folder)
+        self._processes = processes
+        self._has_tool = bool(client.program)
+        self._on_progress = on_progress
+        self._on_failures = on_failures
         self._folders = folder, folder / WARM_UP_FOLDER
-        self._counters = [FinishedCounter(one) for one in self._folders]
-        self._began, self._deadline = time.monotonic(), deadline
-        self._patience, self._pause = (
-            workload.timeout + patience,
-            longest_pause(workload),
-        )
+        self._counters = [FinishedCounter(folder) for folder in self._folders]
+        self._began = time.monotonic()
+        self._deadline = deadline
         self._timeout = workload.timeout
-        longest = self._patience + stream_seconds(workload)
-        self._request_seconds = (
-            longest if workload.request_limit is None else workload.request_limit
-        )
-        if workload.memory_limit is not None:
-            self._most_bytes: float = workload.memory_limit * context.shards
+        self._patience = workload.timeout + patience
+        self._pause = longest_pause(workload)
+        if workload.request_limit is None:
+            self._request_seconds = self._patience + stream_seconds(workload)
         else:
-            available, left = psutil.virtual_memory().available, memory_left()
-            free = available if left is None else max(0, min(available, left))
-            self._most_bytes = _SHARE_OF_FREE * free
-        own = sum(context.of_shard(shard).warm_up for shard in range(context.shards))
-        self._warm_up = own if context.warm else workload.warmup * context.shards
-        self._requests = math.inf if (count := requests_in(workload)) is None else count
-        self._before, self._failed_in_a_row = (0, 0), 0
+            self._request_seconds = workload.request_limit
+        if workload.memory_limit is None:
+            self._most_bytes = _SHARE_OF_FREE * _find_free_memory()
+        else:
+            self._most_bytes = workload.memory_limit * context.shards
+        if context.warm:
+            shards = [context.of_shard(shard) for shard in range(context.shards)]
+            self._warm_up = sum(shard.warm_up for shard in shards)
+        else:
+            self._warm_up = workload.warmup * context.shards
+        planned = requests_in(workload)
+        self._requests = math.inf if planned is None else planned
+        self._before = 0, 0
+        self._failed_in_a_row = 0
         self.begin("warm-up")
 
     @contextlib.contextmanager
@@ -386,11 +435,23 @@ class Watch:
 
         Raise TrialFailed if a limit is reached.
         """
-        finished, warmed_up = (counter.count() for counter in self._counters)
-        senders = {
-            note.pid for folder in self._folders for note in process_notes(folder)
-        }
-        pids = senders | {process.pid for process in self._processes.each}
+        measured, warmed_up = (counter.count() for counter in self._counters)
+        finished = measured + warmed_up
+        senders: set[int] = set()
+        for folder in self._folders:
+            senders |= {note.pid for note in process_notes(folder)}
+        self._check_memory(senders | {process.pid for process in self._processes.each})
+        self._check_progress(finished, len(senders))
+        if time.monotonic() - self._began > self._deadline:
+            raise TrialFailed(
+                f"not done within its deadline of {self._deadline:,g} s, with"
+                f" {measured:,} requests finished; set a longer `deadline` for the"
+                " workload"
+            )
+        self._on_progress(measured)
+        return finished
+
+    def _check_memory(self, pids: set[int]) -> None:
         held = 0  # resident bytes that no file backs (on macOS, all)
         for pid in pids:
             with contextlib.suppress(psutil.Error):  # it has ended
@@ -398,53 +459,56 @@ class Watch:
                 held += int(memory.rss - getattr(memory, "shared", 0))
         # Only near the limit, pages that forked processes share are counted once: that
         # keeps them from mapping memory.
-        if held > self._most_bytes and (found := read_footprint(pids)) is not None:
-            held = found.now
+        if held > self._most_bytes:
+            footprint = read_footprint(pids)
+            held = held if footprint is None else footprint.now
         if held > self._most_bytes:
             raise TrialFailed(
                 f"memory: its processes held {units.memory(held)}, more than"
                 f" {units.memory(self._most_bytes)}, which is the `memory_limit` of the"
                 f" workload or {_SHARE_OF_FREE:.0%} of the free memory"
             )
-        seen, now = (finished + warmed_up, len(senders)), time.monotonic()
-        is_sending = bool(senders) and finished + warmed_up < self._until
-        longest = (
-            self._request_seconds
-            if is_sending
-            else max(self._patience, self._request_seconds)
-        )
-        if seen != self._seen:
-            self._seen, self._since = seen, now
+
+    def _check_progress(self, finished: int, senders: int) -> None:
+        now = time.monotonic()
+        is_sending = senders > 0 and finished < self._until
+        longest = self._request_seconds
+        if not is_sending:
+            longest = max(self._patience, longest)
+        if (finished, senders) != self._seen:
+            self._seen = finished, senders
+            self._since = now
         elif now - self._since > longest + self._pause and not self._waits_for_tool:
             cause = ""
             if is_sending:
                 cause = (
                     f" although each wait for bytes ends after {self._timeout:g} s:"
-                    " answers arrive too slowly "
+                    " answers arrive too slowly (raise `request_limit`), or the client"
+                    " has no time limit"
                 )
-                cause += "(raise `request_limit`), or the client has no time limit"
             raise TrialStalled(f"stalled: no request ended for {longest:g} s{cause}")
-        if now - self._began > self._deadline:
-            raise TrialFailed(
-                f"not done within its deadline of {self._deadline:,g} s, with"
-                f" {finished:,} requests finished; set a longer `deadline` for the"
-                " workload"
-            )
-        self._on_progress(finished)
-        return finished + warmed_up
 
     def report_progress(self, look: Callable[[], None] = nothing) -> int:
-        """Call `look`, do the same, and call `on_failures`.
+        """Call `look`, count the finished requests, and report failures in a row.
 
         A success since the last call ends a row of failures.
         """
         look()
         finished = self.count_finished()
         failed = sum(counter.failed for counter in self._counters)
-        new, new_failed = finished - self._before[0], failed - self._before[1]
-        self._failed_in_a_row = (
-            self._failed_in_a_row + new_failed if new == new_failed else 0
-        )
+        finished_before, failed_before = self._before
+        new_failed = failed - failed_before
+        if new_failed == finished - finished_before:
+            self._failed_in_a_row += new_failed
+        else:
+            self._failed_in_a_row = 0
         self._before = finished, failed
         self._on_failures(self._failed_in_a_row)
         return finished
+
+
+def _find_free_memory() -> int:
+    """Return the bytes that the machine, or the control group, has left."""
+    available: int = psutil.virtual_memory().available
+    left = memory_left()
+    return available if left is None else max(0, min(available, left))

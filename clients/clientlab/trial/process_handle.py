@@ -1,6 +1,4 @@
-"""The processes of a trial as their parent sees them, and the Python that runs them:
-the lab's or an environment's.
-"""
+"""The processes of a trial as their parent sees them, and the Python that runs them."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import pickle
 import select
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -36,7 +34,7 @@ _OF_ANOTHER_PYTHON = frozenset(
 _PROXY_VARIABLES = frozenset({"http_proxy", "https_proxy", "all_proxy", "no_proxy"})
 
 _COLD_START = str(Path(__file__).with_name("cold_start.py"))
-_TICK_SECONDS = 0.5
+_TICK_MILLISECONDS = 500
 _ENDING_SECONDS = 30.0
 
 
@@ -45,11 +43,12 @@ class Interpreter:
     """A Python program, which has the strategy's own libraries."""
 
     program: str = sys.executable
-    lab: str | None = (
-        # Folder of the lab's package alone, for a Python that does not have it; None:
-        # the lab's own.
-        None
-    )
+
+    lab: str | None = None
+    """Folder of the lab's package alone, for a Python that does not have it.
+
+    None: the lab's own Python.
+    """
 
     def command(self, module: str, *arguments: str) -> list[str]:
         """Return the command line that runs a module of the lab."""
@@ -61,12 +60,12 @@ class Interpreter:
         """Return the environment variables of its processes."""
         if self.lab is None:
             return dict(os.environ)
-        own = {
+        variables = {
             name: value
             for name, value in os.environ.items()
             if name not in _OF_ANOTHER_PYTHON
         }
-        return own | {"PYTHONPATH": self.lab}
+        return variables | {"PYTHONPATH": self.lab}
 
 
 OWN = Interpreter()  # the lab's own
@@ -105,45 +104,29 @@ class ProcessHandle:
 
         Raise OSError.
         """
-        folder, shards = Path(context.folder), context.shards
+        folder = Path(context.folder)
         self.shard = shard
-        self._name = f"shard {shard + 1} of {shards}: " if shards > 1 else ""
-        self._log = folder / (f"trial-{shard + 1}.log" if shards > 1 else "trial.log")
+        self._name = ""
+        self._log = folder / "trial.log"
+        if context.shards > 1:
+            self._name = f"shard {shard + 1} of {context.shards}: "
+            self._log = folder / f"trial-{shard + 1}.log"
         context_file = os.open(folder / CONTEXT_FILE, os.O_RDONLY)
         events, child_events = os.pipe()
         self.events = os.fdopen(events, "rb")
         child_input, self._input = os.pipe()
-        environment = {
-            k: v
-            for k, v in interpreter.variables().items()
-            if k.lower() not in _PROXY_VARIABLES
-        }
-        # Otherwise some clients send the passwords of ~/.netrc, and others do not. The
-        # path cannot exist: requests and niquests would open an existing empty file for
-        # each request.
-        environment["NETRC"] = f"{os.devnull}/none"
         inherited = [context_file, child_events]
         arguments = [str(number) for number in (*inherited, shard)]
-        command = interpreter.command("clientlab.trial.process", *arguments)
-        if context.workload.cold:
-            modules = list_imports(context.strategy)
-            # The lab's packages would slow libraries down. An environment has what its
-            # user wants to measure.
-            hidden = unrelated_modules(*modules) if interpreter.lab is None else []
-            command = [
-                interpreter.program,
-                "-P",
-                _COLD_START,
-                " ".join(modules),
-                " ".join(hidden),
-                *arguments,
-            ]
         self._process = child_processes.start(
-            command, self._log, environment, inherited, stdin=child_input, cpus=cpus
+            _make_command(context, interpreter, arguments),
+            self._log,
+            _make_environment(interpreter),
+            inherited,
+            stdin=child_input,
+            cpus=cpus,
         )
-        if (
-            context.workload.cold
-        ):  # the interpreter has begun now: to fork this large process took time
+        if context.workload.cold:
+            # The interpreter has begun now: to fork this large process took time.
             os.write(self._input, f"{perf_counter()!r}\n".encode())
         for descriptor in (*inherited, child_input):
             os.close(descriptor)
@@ -166,7 +149,8 @@ class ProcessHandle:
         if not line:
             raise ProcessEnded(self._describe_end())
         figures: dict[str, Any] = json.loads(line)
-        if (event := figures.pop("event")) == "failed":
+        event = figures.pop("event")
+        if event == "failed":
             raise TrialFailed(self._name + figures["reason"])
         if event != name:
             raise TrialFailed(
@@ -210,10 +194,34 @@ class ProcessHandle:
             ) from None
 
     def _describe_end(self) -> str:
-        return (
-            f"{self._name}its process"
-            f" {child_processes.describe_end(self._process, self._log)}"
-        )
+        end = child_processes.describe_end(self._process, self._log)
+        return f"{self._name}its process {end}"
+
+
+def _make_command(
+    context: TrialContext, interpreter: Interpreter, arguments: Sequence[str]
+) -> list[str]:
+    if not context.workload.cold:
+        return interpreter.command("clientlab.trial.process", *arguments)
+    modules = list_imports(context.strategy)
+    # The lab's packages would slow libraries down. An environment has what its user
+    # wants to measure.
+    hidden = unrelated_modules(*modules) if interpreter.lab is None else []
+    names = [" ".join(modules), " ".join(hidden)]
+    return [interpreter.program, "-P", _COLD_START, *names, *arguments]
+
+
+def _make_environment(interpreter: Interpreter) -> dict[str, str]:
+    environment = {
+        name: value
+        for name, value in interpreter.variables().items()
+        if name.lower() not in _PROXY_VARIABLES
+    }
+    # Otherwise some clients send the passwords of ~/.netrc, and others do not. The path
+    # cannot exist: requests and niquests would open an existing empty file for each
+    # request.
+    environment["NETRC"] = f"{os.devnull}/none"
+    return environment
 
 
 class TrialProcesses:
@@ -225,21 +233,18 @@ class TrialProcesses:
         interpreter: Interpreter,
         cpus: Collection[int] = (),
     ) -> None:
-        """Start the processes on these CPUs, with the context in a file, because it may
-        be large.
+        """Start the processes on these CPUs, with the context in a file.
 
-        Raise OSError.
+        The context may be large. Raise OSError.
         """
         folder = Path(context.folder)
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / CONTEXT_FILE
-        with os.fdopen(
-            os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
-        ) as written:
-            written.write(pickle.dumps(context))
-        self._poll = (
-            select.poll()
-        )  # unlike select(), it takes file descriptors of any number
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with os.fdopen(os.open(file, flags, 0o600), "wb") as opened:
+            opened.write(pickle.dumps(context))
+        # Unlike select(), it takes file descriptors of any number.
+        self._poll = select.poll()
         self.each: list[ProcessHandle] = []
         with contextlib.ExitStack() as started:
             try:
@@ -261,28 +266,25 @@ class TrialProcesses:
         self._started.close()
 
     def wait_for(self, name: str, look: Callable[[], object]) -> list[dict[str, Any]]:
-        """Wait until each process has sent its next event, which must be `name`, and
-        return their figures.
+        """Return the figures of each process's next event, which must be `name`.
 
-        `look` is called every half second. Raise TrialFailed if the trial failed or
-        ended.
+        `look` is called every half second until all have come. Raise TrialFailed if the
+        trial failed or ended.
         """
         look()
-        found: dict[int, dict[str, Any]] = {}
-        while len(found) < len(self.each):
-            if ready := {
-                descriptor for descriptor, _ in self._poll.poll(_TICK_SECONDS * 1000)
-            }:
-                found |= {
-                    process.shard: process.read_event(name)
-                    for process in self.each
-                    if process.events.fileno() in ready
-                }
-                continue
+        figures: dict[int, dict[str, Any]] = {}
+        while len(figures) < len(self.each):
+            ready = {
+                descriptor for descriptor, _ in self._poll.poll(_TICK_MILLISECONDS)
+            }
             for process in self.each:
-                process.check_alive()
-            look()
-        return [found[process.shard] for process in self.each]
+                if process.events.fileno() in ready:
+                    figures[process.shard] = process.read_event(name)
+                elif not ready:
+                    process.check_alive()
+            if not ready:
+                look()
+        return [figures[process.shard] for process in self.each]
 
     def resume(self, answer: float | None = None) -> None:
         """Let all go on after an event (see `ProcessHandle.resume`).
@@ -294,4 +296,7 @@ class TrialProcesses:
 
     def pids(self) -> list[int]:
         """Return the ids of all processes and of their living descendants."""
-        return [pid for process in self.each for pid in process.pids()]
+        pids: list[int] = []
+        for process in self.each:
+            pids += process.pids()
+        return pids

@@ -1,6 +1,4 @@
-"""What the parent reads of a trial's processes while they wait, and the outcome that
-follows from it.
-"""
+"""What the parent reads of a trial's processes while they wait, and their outcome."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ from clientlab.trial.sample_log import ProcessNote, process_notes
 
 
 class Rests:
-    """Reads the trial's processes while they wait: warmed up, around each slice or the
-    measured part, and at the end.
+    """Reads the trial's processes while they wait.
 
-    Nothing is read while a request is in flight: reading smaps takes the lock of the
-    process's memory map.
+    They do when they are warmed up, around each slice or the measured part, and at the
+    end. Nothing is read while a request is in flight: reading smaps takes the lock of
+    the process's memory map.
     """
 
     def __init__(self, processes: TrialProcesses, folder: Path) -> None:
@@ -34,34 +32,33 @@ class Rests:
 
     def start(self) -> None:
         """Read before the measured part, or before a slice of it."""
-        for one in self._each:
-            one.start()
+        for process in self._each:
+            process.start()
         self._threads.append(noise.read_threads(self._processes.pids()))
         self._machines.append(noise.read_machine())
 
     def sent(self, *, is_last: bool) -> None:
-        """Read when all requests have ended and the processes that sent them are still
-        alive.
-        """
-        for one in self._each:
-            one.sent(is_last=is_last)
+        """Read when all requests have ended, and the processes that sent them live."""
+        for process in self._each:
+            process.sent(is_last=is_last)
         self._threads.append(noise.read_threads(self._processes.pids()))
 
     def over(self) -> None:
-        """Read after a slice, or after the measured part: until the next one, the
-        machine does something else.
+        """Read after a slice, or after the measured part.
+
+        Until the next one, the machine does something else.
         """
         self._machines.append(noise.read_machine())
-        for one in self._each:
-            one.over()
+        for process in self._each:
+            process.over()
 
     def end(
         self, done: Sequence[Done], lock_waits: float | None
     ) -> tuple[list[Outcome], Disturbance]:
         """Return the outcome of each process, and the disturbance of all."""
         outcomes = [
-            one.make_outcome(figures, lock_waits)
-            for one, figures in zip(self._each, done, strict=True)
+            process.make_outcome(figures, lock_waits)
+            for process, figures in zip(self._each, done, strict=True)
         ]
         machines = list(zip(self._machines[::2], self._machines[1::2], strict=True))
         threads = list(zip(self._threads[::2], self._threads[1::2], strict=True))
@@ -69,32 +66,31 @@ class Rests:
 
 
 class _ProcessReadings:
-    """Reads one process of the trial with its descendants, and sums up how much each
-    counter grows over the slices.
+    """Reads one process of the trial with its descendants.
+
+    It sums up how much each counter grows over the slices.
     """
 
     def __init__(self, process: ProcessHandle, folder: Path) -> None:
-        self._process, self._folder = process, folder
+        self._process = process
+        self._folder = folder
         self._idle = usage.read_footprint(process.pids(), {process.pid})
         self._peak: usage.Footprint | None = None
+        self._notes = self._read_notes()
         self._settled_rss = 0
-        for pid in {process.pid, *(note.pid for note in self._read_notes())}:
-            with contextlib.suppress(
-                psutil.NoSuchProcess
-            ):  # a process that has ended holds no memory
+        for pid in self._find_senders():
+            with contextlib.suppress(psutil.NoSuchProcess):  # then it holds no memory
                 self._settled_rss += psutil.Process(pid).memory_info().rss
-            with contextlib.suppress(
-                OSError
-            ):  # Linux counts the peak anew from now on (proc(5), clear_refs)
+            # Linux counts the peak anew from now on (proc(5), clear_refs).
+            with contextlib.suppress(OSError):
                 Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
-        self._notes: list[ProcessNote] = []
         self._opened_before: int | None = None
-        self._begun = self._opened = 0
+        self._begun = 0
+        self._opened = 0
         self._children_cpu = 0.0
         self._started_cpu: dict[int, float] = {}
-        self._used_cpu: dict[
-            int, float
-        ] = {}  # process id → CPU seconds in all slices, of those alive at their ends
+        self._used_cpu: dict[int, float] = {}
+        """Process id → CPU seconds in all slices, of those alive at their ends."""
 
     def start(self) -> None:
         pids = self._process.pids()
@@ -106,31 +102,34 @@ class _ProcessReadings:
     def sent(self, *, is_last: bool) -> None:
         pids = self._process.pids()
         for pid, seconds in _read_cpu(pids).items():
-            self._used_cpu[pid] = (
-                self._used_cpu.get(pid, 0.0) + seconds - self._started_cpu.get(pid, 0.0)
-            )
+            used = self._used_cpu.get(pid, 0.0) + seconds
+            self._used_cpu[pid] = used - self._started_cpu.get(pid, 0.0)
         if is_last:
-            self._peak = usage.read_footprint(
-                pids, {pids[0], *(note.pid for note in self._read_notes())}
-            )
+            self._notes = self._read_notes()
+            self._peak = usage.read_footprint(pids, self._find_senders())
 
     def over(self) -> None:
         self._add_tree(1, self._process.pids())
 
     def make_outcome(self, done: Done, lock_waits: float | None) -> Outcome:
-        notes, peak_rss, opened_in_all = (
-            self._notes,
-            done.peak_rss_bytes,
-            sum(note.opened for note in self._notes),
-        )
-        for note in notes:
-            if note.pid != self._process.pid:  # of a pool
-                with contextlib.suppress(
-                    OSError
-                ):  # it has ended meanwhile, or this is not Linux
-                    peak_rss += note.peak_rss_bytes or usage.peak_rss_of(note.pid)
-        idle = None if self._idle is None else self._idle.now
-        is_pool = any(note.pid != self._process.pid for note in notes)
+        notes = self._notes
+        of_pool = [note for note in notes if note.pid != self._process.pid]
+        peak_rss = done.peak_rss_bytes
+        for note in of_pool:
+            # It has ended meanwhile, or this is not Linux.
+            with contextlib.suppress(OSError):
+                peak_rss += note.peak_rss_bytes or usage.peak_rss_of(note.pid)
+        idle_pss = None if self._idle is None else self._idle.now
+        peak_pss = None
+        if self._peak is not None:
+            peak_pss = max(self._peak.peak, idle_pss or 0)
+        used_cpu = self._used_cpu.values()
+        fullest_cpu = max(0.0, *used_cpu) if used_cpu else None
+        startup = 0.0
+        if len(notes) > 1:
+            startup = max(0.0, *(note.began - done.began for note in notes))
+        opened_in_all = sum(note.opened for note in notes)
+        opened_before = self._opened_before or 0
         return Outcome(
             began=done.began,
             wall_seconds=done.wall_seconds,
@@ -139,39 +138,31 @@ class _ProcessReadings:
             gil=done.gil,
             lock_waits=lock_waits,
             cpu_seconds=max(0.0, done.cpu_seconds + self._children_cpu),
-            steady_cpu_seconds=None if is_pool else done.steady_cpu_seconds,
-            steady_requests=None if is_pool else done.steady_requests,
-            fullest_cpu_seconds=max([0.0, *self._used_cpu.values()])
-            if self._used_cpu
-            else None,
+            steady_cpu_seconds=None if of_pool else done.steady_cpu_seconds,
+            steady_requests=None if of_pool else done.steady_requests,
+            fullest_cpu_seconds=fullest_cpu,
             idle_rss_bytes=self._settled_rss,
-            peak_rss_bytes=max(
-                peak_rss, self._settled_rss
-            ),  # the kernel's peak may miss a page of a thread
-            idle_pss_bytes=idle,
-            peak_pss_bytes=None
-            if self._peak is None
-            else max(self._peak.peak, idle or 0),
+            # The kernel's peak may miss a page of a thread.
+            peak_rss_bytes=max(peak_rss, self._settled_rss),
+            idle_pss_bytes=idle_pss,
+            peak_pss_bytes=peak_pss,
             connections_begun=self._begun,
             connections_opened=self._opened,
             connections_in_all=opened_in_all,
-            connections_reopened=opened_in_all
-            - (self._opened_before or 0)
-            - self._opened,
+            connections_reopened=opened_in_all - opened_before - self._opened,
             processes=max(1, len(notes)),
             callers=max(1, sum(note.callers for note in notes)),
             import_seconds=done.import_seconds or None,
-            startup_seconds=max([0.0, *(note.began - done.began for note in notes)])
-            if len(notes) > 1
-            else 0.0,
+            startup_seconds=startup,
         )
 
     def _add_tree(self, sign: int, pids: Sequence[int]) -> None:
-        """Add or subtract what the descendants and the notes count now: the difference
-        is the growth.
+        """Add or subtract what the descendants and the notes count now.
+
+        The difference is the growth.
         """
         self._notes = self._read_notes()
-        self._children_cpu += sign * sum(map(_cpu_with_ended, pids[1:]))
+        self._children_cpu += sign * sum(map(_read_cpu_with_ended, pids[1:]))
         self._begun += sign * sum(note.connections for note in self._notes)
         self._opened += sign * sum(note.opened for note in self._notes)
 
@@ -182,19 +173,22 @@ class _ProcessReadings:
             if note.shard == self._process.shard
         ]
 
+    def _find_senders(self) -> set[int]:
+        return {self._process.pid, *(note.pid for note in self._notes)}
+
 
 def _read_cpu(pids: Iterable[int]) -> dict[int, float]:
-    return {
-        pid: used for pid in pids if (used := usage.cpu_seconds_of(pid)) is not None
-    }
+    readings = {pid: usage.cpu_seconds_of(pid) for pid in pids}
+    return {pid: used for pid, used in readings.items() if used is not None}
 
 
-def _cpu_with_ended(pid: int) -> float:
-    """Return the CPU seconds of a process and its ended children; 0 if it has ended:
-    then its parent's include them.
+def _read_cpu_with_ended(pid: int) -> float:
+    """Return the CPU seconds of a process and its ended children.
+
+    Return 0 if it has ended: then its parent's include them.
     """
     try:
-        own, system, *reaped = psutil.Process(pid).cpu_times()[:4]
+        user, system, *of_ended = psutil.Process(pid).cpu_times()[:4]
     except psutil.NoSuchProcess:
         return 0.0
-    return (usage.cpu_seconds_of(pid) or own + system) + sum(reaped)
+    return (usage.cpu_seconds_of(pid) or user + system) + sum(of_ended)

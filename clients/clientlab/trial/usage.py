@@ -1,5 +1,4 @@
-"""CPU time and memory: what processes have used, and what control groups (version 2)
-allow them to use.
+"""CPU time and memory: what processes use, and what control groups let them use.
 
 A sum of resident sets counts a page that n forked processes share n times. Linux counts
 a page without a file as 1/n in each of them (proc(5), smaps_rollup: Pss_Anon). It would
@@ -9,8 +8,8 @@ most. The pages of the logs, which are mapped, are subtracted. Linux keeps a pea
 of the resident set, so the peak of a process is what it has, and VmHWM - Rss above it,
 read while the trial's clock rests.
 
-A control group's limit holds for all groups below it, so the lowest limit on the path
-from the process's group to the root counts (cgroups(7)).
+Control groups are those of version 2. A group's limit holds for all groups below it, so
+the lowest limit on the path from the process's group to the root counts (cgroups(7)).
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from typing import NamedTuple
 from clientlab.trial.sample_log import EVENTS_SUFFIX, RECORDS_FILE
 
 _PROC = Path("/proc")
+# The end of the first line of a log's mapping in smaps
+_LOG = re.compile(rf"/{re.escape(RECORDS_FILE)}\n|{re.escape(EVENTS_SUFFIX)}\n")
 
 
 def cpu_seconds() -> float:
-    """Return the CPU time of this process and of its ended children, user
-    and system.
-    """
+    """Return the user and system time of this process and of its ended children."""
     return time.process_time() + children_cpu_seconds()
 
 
@@ -44,10 +43,10 @@ def children_cpu_seconds() -> float:
 
 
 def cpu_seconds_of(pid: int) -> float | None:
-    """Return the CPU time of another process, without its children, in nanosecond steps
-    (clock_getcpuclockid(3)).
+    """Return the CPU time of another process, without its children.
 
-    Return None if the system has no such clock, or the process has ended.
+    It has nanosecond steps (clock_getcpuclockid(3)). Return None if the system has no
+    such clock, or the process has ended.
     """
     with contextlib.suppress(OSError):
         if sys.platform == "linux":
@@ -56,8 +55,9 @@ def cpu_seconds_of(pid: int) -> float | None:
 
 
 def has_gil() -> bool:
-    """Return whether this process has a GIL: a free-threaded Python has none unless a
-    library needs it.
+    """Return whether this process has a GIL.
+
+    A free-threaded Python has none unless a library needs it.
     """
     return getattr(sys, "_is_gil_enabled", lambda: True)()
 
@@ -75,39 +75,37 @@ def peak_rss() -> int:
 
 
 def peak_rss_of(pid: int | str, proc: Path = _PROC) -> int:
-    """Return the largest resident set of a process so far, in bytes; 0 if it is a
-    zombie.
+    """Return the largest resident set of a process so far, in bytes; 0 for a zombie.
 
     Raise OSError.
     """
-    return _find_kib(
-        (proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace"),
-        "\nVmHWM:",
-    )
+    return _find_kib(_read_text(proc / f"{pid}/status"), "\nVmHWM:")
 
 
 def offer_to_the_oom_killer() -> None:
-    """If memory runs out, let the kernel end this process and its children before other
-    programs (proc(5)).
+    """Let the kernel end this process and its children first if memory runs out.
+
+    See proc(5).
     """
     with contextlib.suppress(OSError):  # not Linux, or not permitted
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the limit of open files and sockets, of this process and its children, to
-    the system's hard limit.
+    """Raise the limit of open files and sockets to the system's hard limit.
+
+    It holds for this process and its children.
     """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    with contextlib.suppress(
-        ValueError, OSError
-    ):  # macOS calls it unlimited and takes less
+    # macOS calls it unlimited and takes less.
+    with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Footprint(NamedTuple):
-    """Bytes of processes that share pages, without the sample log: now, and with the
-    peak of each process.
+    """Bytes of processes that share pages, without the logs.
+
+    They are those now, and those with the peak of each process.
     """
 
     now: int
@@ -124,38 +122,31 @@ def read_footprint(
     Return None if it cannot be read (no permission, not Linux), or if one of the
     `needed` processes has ended. Other processes that have ended hold no memory.
     """
-    anonymous = files = above = 0
+    anonymous = 0
+    files = 0
+    above = 0
     for pid in pids:
-        resident = 0  # also of a zombie
+        folder = proc / str(pid)
         try:
-            rollup = (proc / f"{pid}/smaps_rollup").read_text(
-                encoding="utf-8", errors="replace"
-            )
-            if resident := _find_kib(rollup, "\nRss:"):
-                status = (proc / f"{pid}/status").read_text(
-                    encoding="utf-8", errors="replace"
-                )
-                mappings = (proc / f"{pid}/smaps").read_text(
-                    encoding="utf-8", errors="replace"
-                )
+            rollup = _read_text(folder / "smaps_rollup")
+            resident = _find_kib(rollup, "\nRss:")  # 0 of a zombie
+            status = _read_text(folder / "status")
+            mappings = _read_text(folder / "smaps")
         except (FileNotFoundError, ProcessLookupError):
             resident = 0
         except OSError:
             return None
         if resident:
-            logs = re.split(
-                rf"/{re.escape(RECORDS_FILE)}\n|{re.escape(EVENTS_SUFFIX)}\n", mappings
-            )[1:]
-            of_logs = sum(_find_kib(mapping, "\nRss:") for mapping in logs)
-            anonymous += _find_kib(rollup, "\nPss_Anon:")
-            files = max(
-                files,
-                _find_kib(status, "\nRssFile:")
-                + _find_kib(status, "\nRssShmem:")
-                - of_logs,
+            of_logs = sum(
+                _find_kib(mapping, "\nRss:") for mapping in _LOG.split(mappings)[1:]
             )
+            of_files = _find_kib(status, "\nRssFile:") + _find_kib(
+                status, "\nRssShmem:"
+            )
+            anonymous += _find_kib(rollup, "\nPss_Anon:")
+            files = max(files, of_files - of_logs)
             above += max(0, _find_kib(status, "\nVmHWM:") - resident)
-        elif pid in needed or not proc.joinpath("self", "smaps_rollup").exists():
+        elif pid in needed or not (proc / "self/smaps_rollup").exists():
             return None
     now = anonymous + files
     return Footprint(now, now + above) if now else None
@@ -168,66 +159,68 @@ def _find_kib(text: str, name: str) -> int:
 
 
 def cpu_usable(root: Path = Path("/")) -> float:
-    """Return the cores that this process may use: by its affinity, and by the quota of
-    its control groups.
+    """Return the cores that this process may use.
+
+    They are limited by its affinity, and by the quota of its control groups.
     """
-    cores = float(
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
-    for folder in _group_folders(root):
-        quota, _, period = _read(folder / "cpu.max").partition(
-            " "
-        )  # microseconds in each period
-        cores = min(cores, int(quota) / int(period)) if quota.isdigit() else cores
+    if hasattr(os, "sched_getaffinity"):
+        cores = float(len(os.sched_getaffinity(0)))
+    else:
+        cores = float(os.cpu_count() or 1)
+    for group in _find_groups(root):
+        # Microseconds in each period.
+        quota, _, period = _read_if_present(group / "cpu.max").partition(" ")
+        if quota.isdigit():
+            cores = min(cores, int(quota) / int(period))
     return cores
 
 
 def memory_limit(root: Path = Path("/")) -> int | None:
     """Return the bytes that the control groups may use; None if they have no limit."""
-    limits = (_read(folder / "memory.max").split() for folder in _group_folders(root))
+    limits = [_read_if_present(group / "memory.max") for group in _find_groups(root)]
     return min(
-        (int(words[0]) for words in limits if words and words[0].isdigit()),
-        default=None,
+        (int(limit) for limit in limits if limit.strip().isdigit()), default=None
     )
 
 
 def memory_left(root: Path = Path("/")) -> int | None:
-    """Return the bytes that the control groups may still take; None if they have no
-    limit.
+    """Return the bytes that the control groups may still take.
 
-    Cached file pages that were not used for a while count as free, because the kernel
-    frees them first.
+    Return None if they have no limit. Cached file pages that were not used for a while
+    count as free, because the kernel frees them first.
     """
-    found = []
-    for folder in _group_folders(root):
-        limit, used, stat = (
-            _read(folder / f"memory.{name}").split()
-            for name in ("max", "current", "stat")
-        )
-        if limit and limit[0].isdigit() and used:
-            cached = dict(zip(stat[::2], stat[1::2], strict=False)).get(
-                "inactive_file", "0"
-            )
-            found.append(int(limit[0]) - int(used[0]) + int(cached))
-    return min(found, default=None)
+    left = []
+    for group in _find_groups(root):
+        limit = _read_if_present(group / "memory.max").strip()
+        used = _read_if_present(group / "memory.current")
+        stat = _read_if_present(group / "memory.stat").split()
+        if limit.isdigit() and used:
+            counters = dict(zip(stat[::2], stat[1::2], strict=False))
+            cached = int(counters.get("inactive_file", 0))
+            left.append(int(limit) - int(used) + cached)
+    return min(left, default=None)
 
 
-def _group_folders(root: Path) -> Iterator[Path]:
-    """Yield the folders of the control groups of this process: its own first, then each
-    group above it (proc(5)).
+def _find_groups(root: Path) -> Iterator[Path]:
+    """Yield the folders of the control groups of this process (proc(5)).
+
+    Its own comes first, then each group above it.
     """
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in _read_if_present(root / "proc/self/cgroup").splitlines():
         if line.startswith("0::/"):
             group = PurePosixPath(line.removeprefix("0::/"))
             # Some may be missing: without its own namespace, a container reads the
             # host's path, but sees only its own.
-            yield from (root / "sys/fs/cgroup" / one for one in (group, *group.parents))
+            for path in (group, *group.parents):
+                yield root / "sys/fs/cgroup" / path
 
 
-def _read(path: Path) -> str:
+def _read_if_present(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return _read_text(path)
     except OSError:
         return ""
+
+
+def _read_text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
