@@ -1,5 +1,6 @@
-"""Records the events of streams: a sink gets each piece as the client hands it over,
-and reads the clock at once.
+"""Records the events of streams.
+
+A sink gets each piece as the client hands it over, and reads the clock at once.
 """
 
 from __future__ import annotations
@@ -59,20 +60,21 @@ class EventSink:
         expected: int | None,
         pattern: re.Pattern[bytes],
     ) -> None:
-        self._log, self._buffer, self._request, self._expected = (
-            log,
-            log.buffer,
-            request,
-            expected,
-        )
-        self._pattern, self._next_place = pattern, log.next_place
-        self.count = self.size = 0
+        self._log = log
+        self._buffer = log.buffer
+        self._next_place = log.next_place
+        self._request = request
+        self._expected = expected
+        self._pattern = pattern
+        self.count = 0
+        self.size = 0
         self._last: bytes | str = b""
         self._pending = b""  # the end of a chunk that may be the beginning of a mark
 
     def take_event(self, text: str | bytes) -> None:
-        """Take an event, or a line, that the library has parsed: it holds at most one
-        mark.
+        """Take an event, or a line, that the library has parsed.
+
+        It holds at most one mark.
         """
         now = perf_counter()
         self.size += len(text)
@@ -122,9 +124,7 @@ class EventSink:
         Their order is checked later.
         """
         self._check(self._last.encode() if isinstance(self._last, str) else self._last)
-        if not self.count or (
-            self._expected is not None and self.count != self._expected
-        ):
+        if not self.count or self._expected not in {None, self.count}:
             expected = "" if self._expected is None else f" of {self._expected:,}"
             raise Fault(
                 "events-missing",
@@ -140,9 +140,8 @@ class EventSink:
 
     def _check(self, piece: bytes) -> None:
         if _ERROR.search(piece):
-            raise Fault(
-                "event-error", " ".join(piece.decode("utf-8", "replace").split())[:300]
-            )
+            text = " ".join(piece.decode("utf-8", "replace").split())
+            raise Fault("event-error", text[:300])
 
     def _record(self, now: float, mark: bytes) -> None:
         count = self.count
@@ -167,28 +166,27 @@ def follow_events(  # noqa: PLR0913 - what a caller knows
     *,
     awaited: bool,
 ) -> tuple[Iterator[int], Callable[[Request], Any]]:
-    """Return the numbers and a `send` that reads a stream and logs its events with the
-    number of the request.
+    """Return the numbers, and a `send` that logs a stream's events with its number.
 
     `read`: the client's method `events`, which hands over parsed events, or only their
     texts if `hands_over_texts` is true; or its method `stream`, which passes on chunks
     as they arrive.
     """
-    current, expected, events = (
-        0,
-        workload.events if workload.marks else None,
-        log.events,
-    )
-    if workload.stream is None or events is None:
+    if workload.stream is None or log.events is None:
         raise ValueError("a workload without a stream")
-    parses, pattern = hasattr(client, "events"), _TEXTS[workload.stream]
+    parses = hasattr(client, "events")
+    pattern = _TEXTS[workload.stream]
     if getattr(client, "hands_over_texts", False):
         pattern = b""  # a text may be a line feed
     elif parses and workload.stream == "sse":
         pattern = _PARSED_SSE
     new_sink = partial(
-        EventSink, events, expected=expected, pattern=re.compile(pattern, re.MULTILINE)
+        EventSink,
+        log.events,
+        expected=workload.events if workload.marks else None,
+        pattern=re.compile(pattern, re.MULTILINE),
     )
+    current = 0
 
     def follow() -> Iterator[int]:
         nonlocal current

@@ -48,16 +48,15 @@ from clientlab.workload.load import arrivals_of
 from clientlab.workload.recordings import read_recorded_requests
 
 
-@dataclass
+@dataclass(frozen=True)
 class Events:
     """The pipe to the process that started this one."""
 
     descriptor: int
 
     def send(self, event: str, **figures: Any) -> None:
-        os.write(
-            self.descriptor, json.dumps({"event": event, **figures}).encode() + b"\n"
-        )
+        line = json.dumps({"event": event, **figures})
+        os.write(self.descriptor, line.encode() + b"\n")
 
     def send_and_wait(self, event: str, **figures: Any) -> str:
         """Send an event and return the answer, a line.
@@ -65,7 +64,8 @@ class Events:
         End the process if the parent is gone.
         """
         self.send(event, **figures)
-        if not (line := sys.stdin.readline()):
+        line = sys.stdin.readline()
+        if not line:
             raise SystemExit(1)
         return line.strip()
 
@@ -73,8 +73,7 @@ class Events:
 def main(
     arguments: list[str], import_seconds: float = 0.0, import_cpu_seconds: float = 0.0
 ) -> None:
-    """Run the trial, or a shard of it, whose context is in a file that this process has
-    inherited.
+    """Run the trial, or a shard of it, whose context is in an inherited file.
 
     `import_seconds`: of a cold trial, from the start of the interpreter until the
     libraries were imported.
@@ -91,9 +90,8 @@ def main(
         context = whole.of_shard(shard)
         load_libraries(context)
         if context.workload.replay is not None:
-            read_recorded_requests(
-                context.workload
-            )  # before the clock starts; forked processes share them
+            # Before the clock starts; forked processes share the requests.
+            read_recorded_requests(context.workload)
             gc.collect()
             gc.freeze()  # a collection of garbage would look at each of them
         if context.slices > 1:
@@ -102,24 +100,23 @@ def main(
             _run_whole(context, events, import_seconds, import_cpu_seconds)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(
-            0
-        )  # shutting down the interpreter would take time that belongs to no trial
+        # Shutting down the interpreter would take time that belongs to no trial.
+        os._exit(0)
     except Exception as error:  # noqa: BLE001 - the reason is the trial's result; the rest goes to its log
         traceback.print_exc()
         events.send("failed", reason=_describe(error, context))
 
 
 def _end_pool_on_sigterm() -> None:
-    """End all processes of the trial on SIGTERM, which the kernel sends when the lab is
-    killed.
+    """End all processes of the trial on SIGTERM.
+
+    The kernel sends it when the lab is killed.
     """
     trial = os.getpid()
 
     def end(number: int, _frame: FrameType | None) -> None:
-        if (
-            os.getpid() == trial
-        ):  # a pool's process inherits the handler, and ends alone
+        # A pool's process inherits the handler, and ends alone.
+        if os.getpid() == trial:
             os.killpg(0, signal.SIGKILL)
         os._exit(128 + number)
 
@@ -131,36 +128,32 @@ def load_libraries(context: TrialContext) -> None:
 
     Forked children share the imported modules.
     """
-    plugins.admit([context.strategy.client, context.strategy.executor])
+    strategy = context.strategy
+    plugins.admit([strategy.client, strategy.executor])
     executor_class = strategies.load(
-        strategies.executor_spec(context.strategy.executor).import_path
+        strategies.executor_spec(strategy.executor).import_path
     )
     if hasattr(executor_class, "prepare"):
         executor_class.prepare()
-    strategies.load(strategies.client_spec(context.strategy.client).import_path)
+    strategies.load(strategies.client_spec(strategy.client).import_path)
 
 
 def make_executor(context: TrialContext) -> Executor:
     """Return the strategy's executor, not yet open. Its libraries must be loaded."""
     import_path = strategies.executor_spec(context.strategy.executor).import_path
+    settings = strategies.select_settings(context.strategy, import_path)
     executor_class = strategies.load(import_path)
-    executor: Executor = executor_class(
-        CallerFactory(context),
-        **strategies.select_settings(context.strategy, import_path),
-    )
+    executor: Executor = executor_class(CallerFactory(context), **settings)
     return executor
 
 
 class _SteadyCpu:
-    """Reads the CPU time of this process when the steady part of each slice begins and
-    ends.
-    """
+    """Reads the CPU time of this process around the steady part of each slice."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._slices: list[
-            list[tuple[int, float]]
-        ] = []  # number of the request that begins, and CPU seconds
+        self._slices: list[list[tuple[int, float]]] = []
+        """For each slice, numbers of the requests that begin, and CPU seconds."""
 
     def numbers_until(
         self, deadline: float, first: int = 0, least: int = 0
@@ -177,8 +170,9 @@ class _SteadyCpu:
         )
 
     def sum(self) -> tuple[float, int] | tuple[None, None]:
-        """Return the CPU seconds of the steady parts, and the requests that began in
-        them; None if there are none.
+        """Return the CPU seconds of the steady parts, and the requests begun in them.
+
+        Return None twice if there are no steady parts.
         """
         complete = [readings[:2] for readings in self._slices if len(readings) > 1]
         if not complete:
@@ -193,7 +187,8 @@ class _Stopwatch:
 
     def __init__(self) -> None:
         self._cpu = usage.cpu_seconds()
-        self.began = self._from = perf_counter()
+        self.began = perf_counter()
+        self._from = self.began
 
     def rest(self, events: Events) -> None:
         """Stop the clock while the parent reads the processes' counters."""
@@ -219,13 +214,15 @@ def _run_whole(
     load, the executor is opened before the schedule begins. A cold trial of a new
     interpreter ends with its response, and includes the imports.
     """
-    workload, schedule = context.workload, arrivals_of(context.workload)
+    workload = context.workload
+    schedule = arrivals_of(workload)
     executor = _warm_up(context) if context.warm else _make_cold_executor(context)
     if schedule is not None:
         pacing.prepare()
         if not context.warm:
             executor.open()
-    start = float(answer) if (answer := events.send_and_wait("ready")) else None
+    answer = events.send_and_wait("ready")
+    start = float(answer) if answer else None
     if start is not None:
         time.sleep(max(0.0, start - perf_counter()))
     clock = _Stopwatch()
@@ -233,54 +230,56 @@ def _run_whole(
         executor.open()
     began = clock.began if start is None else start
     steady = _SteadyCpu(context.concurrency)
-    numbers = RequestNumbers(workload.requests)
     if schedule is not None:
         begin_schedule(Path(context.folder), began)
-        numbers = PacedNumbers(schedule, began)
-    elif (
-        workload.requests is None
-    ):  # at least as many requests begin as may be in flight
-        numbers = steady.numbers_until(
-            began + (workload.duration or 0.0), least=context.concurrency
-        )
+        numbers: RequestNumbers = PacedNumbers(schedule, began)
+    elif workload.requests is not None:
+        numbers = RequestNumbers(workload.requests)
+    else:
+        # At least as many requests begin as may be in flight.
+        deadline = began + (workload.duration or 0.0)
+        numbers = steady.numbers_until(deadline, least=context.concurrency)
     executor.run(numbers)
     clock.rest(events)
     closes_later = context.warm or workload.cold
     if not closes_later:
         executor.close()
-    wall, cpu = (
-        time + before
-        for time, before in zip(
-            clock.read(), (import_seconds, import_cpu_seconds), strict=True
-        )
-    )
-    extended = numbers.extended if numbers.count is None else None
-    steady_cpu, steady_requests = steady.sum()
-    done = Done(
-        clock.began,
-        wall,
-        cpu,
-        extended,
-        usage.has_gil(),
-        usage.peak_rss(),
+    wall, cpu = clock.read()
+    done = _make_done(
+        steady,
+        began=clock.began,
+        wall_seconds=wall + import_seconds,
+        cpu_seconds=cpu + import_cpu_seconds,
+        extended=numbers.extended if numbers.count is None else None,
         import_seconds=import_seconds,
-        steady_cpu_seconds=steady_cpu,
-        steady_requests=steady_requests,
     )
     events.send_and_wait("done", **vars(done))
     if closes_later:
         executor.close()
 
 
+def _make_done(steady: _SteadyCpu, **figures: Any) -> Done:
+    """Return these figures with those of the process, which has done its work."""
+    steady_cpu, steady_requests = steady.sum()
+    return Done(
+        gil=usage.has_gil(),
+        peak_rss_bytes=usage.peak_rss(),
+        steady_cpu_seconds=steady_cpu,
+        steady_requests=steady_requests,
+        **figures,
+    )
+
+
 def _run_in_slices(context: TrialContext, events: Events) -> None:
-    """Open the connections in the warm-up, and measure a slice whenever it is this
-    trial's turn.
+    """Open the connections in the warm-up, and measure a slice whenever asked.
 
     The parent knows after the warm-up how many slices there are. Between its turns, the
     process waits and keeps its connections. After a long wait, it sends as many
     requests as are in flight at once. A slice ends when its last request has ended.
     """
-    executor, cpu, rested = _warm_up(context), 0.0, perf_counter()
+    executor = _warm_up(context)
+    cpu = 0.0
+    rested = perf_counter()
     steady = _SteadyCpu(context.concurrency)
     slices: list[tuple[float, float]] = []
     count = int(events.send_and_wait("waiting"))
@@ -296,23 +295,19 @@ def _run_in_slices(context: TrialContext, events: Events) -> None:
         executor.run(steady.numbers_until(clock.began + length, first))
         wall, used = clock.read()
         slices.append((clock.began, wall))
-        cpu, rested = cpu + used, perf_counter()
+        cpu += used
+        rested = perf_counter()
         events.send_and_wait("sent")
         if len(slices) == count:
             break
         events.send_and_wait("waiting")
-    wall = sum(seconds for _, seconds in slices)
-    steady_cpu, steady_requests = steady.sum()
-    done = Done(
-        slices[0][0],
-        wall,
-        cpu,
-        False,
-        usage.has_gil(),
-        usage.peak_rss(),
-        tuple(slices),
-        steady_cpu_seconds=steady_cpu,
-        steady_requests=steady_requests,
+    done = _make_done(
+        steady,
+        began=slices[0][0],
+        wall_seconds=sum(seconds for _, seconds in slices),
+        cpu_seconds=cpu,
+        extended=False,
+        slices=tuple(slices),
     )
     events.send_and_wait("done", **vars(done))
     executor.close()
@@ -327,13 +322,13 @@ def _warm_up(context: TrialContext) -> Executor:
 
 
 def _make_cold_executor(context: TrialContext) -> Executor:
-    """Make the lab's log, and warm up the code with another executor, whose connections
-    are closed.
+    """Make the lab's log, and warm up the code with another executor.
+
+    The connections of that one are closed.
     """
     if context.workload.warmup:
-        apart = make_executor(
-            replace(context, folder=str(Path(context.folder) / WARM_UP_FOLDER))
-        )
+        folder = str(Path(context.folder) / WARM_UP_FOLDER)
+        apart = make_executor(replace(context, folder=folder))
         if hasattr(apart, "preload"):
             apart.preload()
         apart.open()
@@ -346,21 +341,21 @@ def _make_cold_executor(context: TrialContext) -> Executor:
 
 
 def _describe(error: Exception, context: TrialContext | None) -> str:
-    """Return the error and its place: the line in the user's own file if it came from
-    there, else the innermost.
+    """Return the error and its place.
+
+    That is the line in the user's own file if it came from there, else the innermost.
     """
     if isinstance(error, PluginError):
         return str(error)
-    for place in (
-        (context.strategy.client, context.strategy.executor) if context else ()
-    ):
-        path = strategies.file_of(place)
-        if path is not None and (line := plugins.line_of(error, path)):
-            return f"{type(error).__name__}: {error} ({path}:{line})"
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return (
-        f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"
-    )
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    if context is not None:
+        for name in (context.strategy.executor, context.strategy.client):
+            path = strategies.file_of(name)
+            line = None if path is None else plugins.line_of(error, path)
+            if line:
+                place = f"{path}:{line}"
+    return f"{type(error).__name__}: {error} ({place})"
 
 
 if __name__ == "__main__":

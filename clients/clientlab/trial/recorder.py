@@ -39,9 +39,9 @@ from clientlab.trial.sample_log import SampleLog, write_record
 from clientlab.workload.load import Arrivals, arrivals_of
 from clientlab.workload.workload import Request, Workload
 
-Send = Callable[
-    [Request], Any
-]  # returns the status and an object with the body's length, or an awaitable of both
+Send = Callable[[Request], Any]
+"""Returns the status and an object with the body's length, or an awaitable of both."""
+
 Follow = Callable[[Iterable[int], Callable[..., Any]], tuple[Iterator[int], Send]]
 
 
@@ -72,15 +72,13 @@ class CallerFactory:
     async def aopen(self, connections: int) -> AsyncCaller:
         recording = Recording(self.context, connections)
         await recording.client.open()
-        admission = recording.admission
-        return (
-            AsyncioCaller(recording)
-            if admission is None
-            else PacedAsyncioCaller(recording, admission)
-        )
+        if recording.admission is None:
+            return AsyncioCaller(recording)
+        return PacedAsyncioCaller(recording, recording.admission)
 
     def record(self, connections: int) -> SteppedCaller:
-        if self.context.workload.first_byte or self.context.workload.stream:
+        workload = self.context.workload
+        if workload.first_byte or workload.stream:
             raise PluginError(
                 "an executor that drives its client reads no body as it arrives; choose"
                 " another one"
@@ -119,25 +117,30 @@ class BlockingCaller:
 
         All names are local variables because every request pays for each look-up.
         """
-        recording, send = self._recording, self._send
+        recording = self._recording
+        send = self._send
         if recording.admission is not None:
             numbers = filter(recording.admission.admits, numbers)
         if self._follow is not None:
             numbers, send = self._follow(numbers, send)
-        log, request_of, same = recording.log, recording.request, recording.same
+        request_of = recording.request
+        same = recording.same
         same_from = recording.find_same_from()
-        buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
-        encodes, parses, refuses_from = (
-            recording.encodes,
-            recording.parses,
-            recording.refuses_from,
-        )
+        encodes = recording.encodes
+        parses = recording.parses
+        refuses_from = recording.refuses_from
+        log = recording.log
+        buffer = log.buffer
+        base = log.base
+        stride = log.stride
+        no_room = struct.error
         for number in numbers:
-            request = (
-                same
-                if number >= same_from
-                else (None if encodes else request_of(number))
-            )
+            if number >= same_from:
+                request = same
+            elif encodes:
+                request = None
+            else:
+                request = request_of(number)
             start = perf_counter()
             try:
                 status, body = send(request or request_of(number))
@@ -145,7 +148,9 @@ class BlockingCaller:
                     json.loads(body)
             except Exception as error:  # noqa: BLE001 - every exception of a client is a result
                 seconds = perf_counter() - start
-                status, body, code = 0, b"", recording.failed(error)
+                status = 0
+                body = b""
+                code = recording.failed(error)
             else:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= refuses_from else 0
@@ -172,8 +177,9 @@ class BlockingCaller:
     def _gather_threads(
         self, send: Callable[..., Any], threads: int
     ) -> Callable[..., Any]:
-        """Return a `send` that waits until each thread has a request, at most for 5 s,
-        so that all threads get warm.
+        """Return a `send` that waits until each thread has a request, at most for 5 s.
+
+        So all threads get warm.
         """
 
         def stop_waiting() -> None:
@@ -207,23 +213,28 @@ class AsyncioCaller:
 
     async def send_all(self, numbers: Iterable[int]) -> None:
         """Time each request, as `BlockingCaller.send_all` does."""
-        recording, send = self._recording, self._send
+        recording = self._recording
+        send = self._send
         if self._follow is not None:
             numbers, send = self._follow(numbers, send)
-        log, request_of, same = recording.log, recording.request, recording.same
+        request_of = recording.request
+        same = recording.same
         same_from = recording.find_same_from()
-        buffer, base, stride, no_room = log.buffer, log.base, log.stride, struct.error
-        encodes, parses, refuses_from = (
-            recording.encodes,
-            recording.parses,
-            recording.refuses_from,
-        )
+        encodes = recording.encodes
+        parses = recording.parses
+        refuses_from = recording.refuses_from
+        log = recording.log
+        buffer = log.buffer
+        base = log.base
+        stride = log.stride
+        no_room = struct.error
         for number in numbers:
-            request = (
-                same
-                if number >= same_from
-                else (None if encodes else request_of(number))
-            )
+            if number >= same_from:
+                request = same
+            elif encodes:
+                request = None
+            else:
+                request = request_of(number)
             start = perf_counter()
             try:
                 status, body = await send(request or request_of(number))
@@ -231,7 +242,9 @@ class AsyncioCaller:
                     json.loads(body)
             except Exception as error:  # noqa: BLE001 - every exception of a client is a result
                 seconds = perf_counter() - start
-                status, body, code = 0, b"", recording.failed(error)
+                status = 0
+                body = b""
+                code = recording.failed(error)
             else:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= refuses_from else 0
@@ -256,8 +269,9 @@ class AsyncioCaller:
 
 
 class PacedAsyncioCaller(AsyncioCaller):
-    """Sends the requests of an open load: awaits the planned start of each, and leaves
-    out those that are too late.
+    """Sends each request of an open load at its planned start.
+
+    It leaves out those that are too late.
     """
 
     def __init__(self, recording: Recording, admission: Admission) -> None:
@@ -280,8 +294,9 @@ class PacedAsyncioCaller(AsyncioCaller):
 
 
 class SteppedCaller:
-    """Times requests for an executor that drives the client itself: `begin`, then
-    `finish` or `fail`.
+    """Times requests for an executor that drives the client itself.
+
+    It calls `begin`, then `finish` or `fail`.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -331,7 +346,8 @@ class SteppedCaller:
     def _write(
         self, number: int, seconds: float, size: int, status: int, code: int
     ) -> None:
-        log, start = self._recording.log, self._starts.pop(number)
+        log = self._recording.log
+        start = self._starts.pop(number)
         try:
             write_record(
                 log.buffer,
@@ -348,10 +364,12 @@ class SteppedCaller:
 
 
 def choose_follower(recording: Recording, *, awaited: bool) -> Follow | None:
-    """Return the function that makes a `send` which knows the number of its request, if
-    the workload needs one.
+    """Return what makes a `send` that knows the number of its request.
+
+    Return None if the workload needs no such `send`.
     """
-    workload, log = recording.context.workload, recording.log
+    workload = recording.context.workload
+    log = recording.log
     if workload.stream is not None:
         return partial(follow_events, log, workload, recording.client, awaited=awaited)
     if workload.elapsed or workload.first_byte:
@@ -360,10 +378,10 @@ def choose_follower(recording: Recording, *, awaited: bool) -> Follow | None:
 
 
 def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
-    """Return the function that sends a request of this workload: a method of the
-    client, or one that reads chunks.
+    """Return the function that sends a request of this workload.
 
-    It is chosen once per caller, so the timed lines are the same for all workloads.
+    It is a method of the client, or reads chunks. It is chosen once per caller, so the
+    timed lines are the same for all workloads.
     """
     if workload.stream is not None:  # `follow_events` gives it a sink
         return client.events if hasattr(client, "events") else client.stream  # type: ignore[no-any-return]
@@ -381,9 +399,8 @@ def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
             nonlocal size
             size += len(chunk)
 
-        return stream(request, discard), range(
-            size
-        )  # the recorder only uses the body's length
+        # The recorder only uses the body's length.
+        return stream(request, discard), range(size)
 
     async def send_awaited(request: Request) -> tuple[int, Sized]:
         size = 0
@@ -398,14 +415,13 @@ def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
 
 
 class _FirstByte:
-    """A sink that keeps nothing of a body but its size and the moment when its first
-    byte came.
-    """
+    """A sink that keeps only a body's size and the moment when its first byte came."""
 
     __slots__ = ("came", "size")
 
     def __init__(self) -> None:
-        self.size, self.came = 0, 0.0
+        self.size = 0
+        self.came = 0.0
 
     def take(self, chunk: bytes) -> None:
         if not self.size:
@@ -438,10 +454,10 @@ def _time_first_byte(stream: Callable[..., Any], *, awaited: bool) -> Send:
 def log_times(
     log: SampleLog, numbers: Iterable[int], timed: Send, *, awaited: bool
 ) -> tuple[Iterator[int], Send]:
-    """Return the numbers and a `send` that logs the third value of `timed` for each
-    request, before its record is done.
+    """Return the numbers, and a `send` that logs the third value of `timed`.
 
-    It is the library's own time, or the time since the first byte.
+    It logs that before the request's record is done: the library's own time, or the
+    time since the first byte.
     """
     current = 0
 

@@ -1,5 +1,4 @@
-"""What a caller needs besides the clock: its sample log, client, requests and error
-codes, and counted connections.
+"""What a caller needs besides the clock: sample log, client, requests and error codes.
 
 Python raises an audit event for each `connect` of its sockets, so an audit hook counts
 the connections of most libraries. Those in C or Rust, and uvloop, do not use Python's
@@ -55,10 +54,12 @@ if TYPE_CHECKING:
     import asyncio
 
 # Requests per second, for the size of the log of a trial that a duration ends
-_GUESSED_RATE, _GUESSED_STREAMS = 20_000, 1000
+_GUESSED_RATE = 20_000
+_GUESSED_STREAMS = 1000
 _logs: dict[tuple[int, str], tuple[SampleLog, int]] = {}
-"""(Process id, which a fork changes, folder) → log, and how many recordings use it:
-each thread may have one.
+"""(Process id, which a fork changes, folder) → log, and how many recordings use it.
+
+Each thread may have one.
 """
 _opening = threading.Lock()
 
@@ -67,10 +68,9 @@ class Recording:
     """A caller's part of a trial. Its client is made but not yet open."""
 
     def __init__(self, context: TrialContext, connections_limit: int) -> None:
-        plugins.admit(
-            [context.strategy.client]
-        )  # a process of a pool may not have imported the file yet
-        workload, settings = context.workload, context.strategy.settings
+        # A process of a pool may not have imported the file yet.
+        plugins.admit([context.strategy.client])
+        workload = context.workload
         spec = strategies.client_spec(context.strategy.client)
         client_class = strategies.load(spec.import_path)
         self.context = context
@@ -90,38 +90,26 @@ class Recording:
         )
         # The request from `same_from` on, if all are alike
         self.same = None if varies(workload) else self.request(-1)
-        self.encodes, self.parses = (
-            encodes_each(workload),
-            workload.parse,
-        )  # whether these are timed
+        # Whether these are timed
+        self.encodes = encodes_each(workload)
+        self.parses = workload.parse
         self.expected = workload.expect
-        self.refuses_from = (
-            400 if workload.expect is None else 0
-        )  # `refused` returns 0 for every status below
+        # `refused` returns 0 for every status below.
+        self.refuses_from = 400 if workload.expect is None else 0
         self._counts_connections = not spec.quirks.uncounted
-        pool = (
-            None
-            if settings.get("library_defaults")
-            else settings.get("pool", connections_limit) or 0
+        settings = strategies.select_settings(context.strategy, spec.import_path)
+        self.client: Any = client_class(
+            _make_budget(context, connections_limit), self.log.connected, **settings
         )
-        chunk_size = (
-            None if workload.first_byte or workload.stream else workload.chunk_size
-        )
-        budget = Budget(
-            pool, workload.timeout, context.address.ca_file, chunk_size, workload.decode
-        )
-        chosen = strategies.select_settings(context.strategy, spec.import_path)
-        self.client: Any = client_class(budget, self.log.connected, **chosen)
+        self.admission = None
         schedule = arrivals_of(workload)
-        self.admission = (
-            None
-            if schedule is None
-            else Admission(self.log, schedule, most_late(workload))
-        )
+        if schedule is not None:
+            self.admission = Admission(self.log, schedule, most_late(workload))
 
     def find_same_from(self) -> float:
-        """Return the number of the slice's first request that is alike with all later
-        ones; inf if none is.
+        """Return the number from which all requests of the slice are alike.
+
+        Return infinity if they are not.
         """
         if self.same is None:
             return math.inf
@@ -139,23 +127,20 @@ class Recording:
         return first_share(place, self._first_wave)
 
     def failed(self, error: Exception) -> int:
-        """Return the log's code of an exception, and count a connection that was
-        attempted but not opened.
+        """Return the log's code of an exception.
 
-        Raise a PluginError again: the client's code is wrong, and no request can
-        succeed.
+        Count a connection that was attempted but not opened. Raise a PluginError again:
+        the client's code is wrong, and no request can succeed.
         """
         if isinstance(error, PluginError):
             raise error
         kind = kind_of(error, self.errors)
         if self._counts_connections and opened_nothing(error, kind):
             self.log.unopened()
-        known = self.log.codes.get(kind)
-        return (
-            self.log.error_code(kind, f"{type(error).__name__}: {error}")
-            if known is None
-            else known
-        )
+        code = self.log.codes.get(kind)
+        if code is None:
+            code = self.log.error_code(kind, f"{type(error).__name__}: {error}")
+        return code
 
     def refused(self, status: int) -> int:
         """Return the log's code of a status that is an error; 0 for any other."""
@@ -177,27 +162,40 @@ class Recording:
         log.close(usage.peak_rss())
 
 
+def _make_budget(context: TrialContext, connections_limit: int) -> Budget:
+    workload = context.workload
+    settings = context.strategy.settings
+    pool = settings.get("pool", connections_limit) or 0
+    if settings.get("library_defaults"):
+        pool = None
+    reads_pieces = workload.first_byte or workload.stream
+    return Budget(
+        pool,
+        workload.timeout,
+        context.address.ca_file,
+        None if reads_pieces else workload.chunk_size,
+        workload.decode,
+    )
+
+
 def preallocate(context: TrialContext) -> None:
-    """Make this process's log before the clock starts: making its files takes as long
-    as some requests.
+    """Make this process's log before the clock starts.
+
+    Making its files takes as long as some requests.
     """
     _logs[os.getpid(), context.folder] = _make_log(context), 0
 
 
 def _open_log(context: TrialContext) -> SampleLog:
-    """Return this process's log, which counts the connections of the process from now
-    on.
-    """
+    """Return this process's log, which counts its connections from now on."""
     key = os.getpid(), context.folder
     with _opening:
         log, recordings = _logs.get(key) or (_make_log(context), 0)
         _logs[key] = log, recordings + 1
         log.begin()
-        _Counting.log, _Counting.port, _Counting.refusing = (
-            log,
-            context.address.port,
-            context.address.refusing,
-        )
+        _Counting.log = log
+        _Counting.port = context.address.port
+        _Counting.refusing = context.address.refusing
         if not _Counting.is_hooked:
             sys.addaudithook(_count_connection)
             _Counting.is_hooked = True
@@ -205,19 +203,21 @@ def _open_log(context: TrialContext) -> SampleLog:
 
 
 def _make_log(context: TrialContext) -> SampleLog:
-    whole, own = context.whole or context, context.workload
-    shard = own.index if context.whole and isinstance(own, ShardWorkload) else 0
-    warm_up = (
-        whole.of_shard(0).warm_up * whole.shards
-    )  # the first shard has the longest one
+    folder = Path(context.folder)
+    workload = context.workload
+    whole = context.whole or context
+    shard = 0
+    if context.whole and isinstance(workload, ShardWorkload):
+        shard = workload.index
+    # The first shard has the longest warm-up.
+    warm_up = whole.of_shard(0).warm_up * whole.shards
     expected = requests_in(whole.workload)
     if expected is None:
-        rate = _GUESSED_RATE if own.stream is None else _GUESSED_STREAMS
+        rate = _GUESSED_RATE if workload.stream is None else _GUESSED_STREAMS
         expected = int((whole.workload.duration or 0.0) * rate) + 1
-    log = SampleLog(
-        Path(context.folder), -warm_up, warm_up + expected, shard, whole.shards
-    )
-    log.events = None if own.stream is None else EventLog(Path(context.folder))
+    log = SampleLog(folder, -warm_up, warm_up + expected, shard, whole.shards)
+    if workload.stream is not None:
+        log.events = EventLog(folder)
     return log
 
 
@@ -241,9 +241,8 @@ def _count_connection(event: str, arguments: tuple[Any, ...]) -> None:
     if not is_internet or peer[1] != _Counting.port or peer[0] in _Counting.refusing:
         return
     if type(connecting) is not _PYTHONS_OWN:
-        with contextlib.suppress(
-            OSError
-        ):  # gevent calls `connect` a second time to learn that it is connected
+        # gevent calls `connect` a second time to learn that it is connected.
+        with contextlib.suppress(OSError):
             connecting.getpeername()
             return
     log.connected()
@@ -266,8 +265,9 @@ def find_loop_factory(name: str) -> LoopFactory:
     import uvloop  # noqa: PLC0415 - only strategies on uvloop need it
 
     class CountingLoop(uvloop.Loop):
-        """Counts connections. uvloop connects in C, without audit events, unless it
-        gets a connected socket.
+        """Counts connections, except those of sockets that are connected already.
+
+        uvloop connects in C, without audit events.
         """
 
         async def create_connection(self, *arguments: Any, **keywords: Any) -> Any:
@@ -288,8 +288,9 @@ def find_loop_factory(name: str) -> LoopFactory:
 
 
 class Admission:
-    """Decides whether a request of an open load is still sent, before its own time
-    begins.
+    """Decides whether a request of an open load is still sent.
+
+    It does so before the time of the request begins.
     """
 
     def __init__(
@@ -322,8 +323,9 @@ class Admission:
 
 
 class ToolRecorder:
-    """Records the trial of an external tool such as ApacheBench: its times as samples,
-    its other figures in a note.
+    """Records the trial of an external tool such as ApacheBench.
+
+    Its times become samples, its other figures a note.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -342,30 +344,25 @@ class ToolRecorder:
         are spread evenly over the times, and all records begin with the tool. Status 0
         means unknown.
         """
-        log, count = self._recording.log, len(report.times)
-        kinds = [kind for kind, failed in report.errors.items() for _ in range(failed)][
-            :count
-        ]
+        log = self._recording.log
+        count = len(report.times)
+        kinds: list[str] = []
+        for kind, failed in report.errors.items():
+            kinds += [kind] * failed
+        kinds = kinds[:count]
         codes = {
             index * count // len(kinds): log.error_code(
                 kind, "counted by the tool, without a message"
             )
             for index, kind in enumerate(kinds)
         }
-        each, rest = divmod(report.bytes_received, count)
+        size, rest = divmod(report.bytes_received, count)
         for number, seconds in enumerate(report.times):
-            log.write_late(
-                number,
-                began,
-                seconds,
-                each + (rest if number == 0 else 0),
-                0,
-                codes.get(number, 0),
-            )
+            of_body = size if number else size + rest
+            log.write_late(number, began, seconds, of_body, 0, codes.get(number, 0))
         log.connected(report.connections)
-        note = ToolNote(
-            report.seconds, usage.children_cpu_seconds() - self._cpu, report.kept_alive
-        )
+        cpu_seconds = usage.children_cpu_seconds() - self._cpu
+        note = ToolNote(report.seconds, cpu_seconds, report.kept_alive)
         (self.folder / TOOL_FILE).write_text(json.dumps(asdict(note)), encoding="ascii")
 
     def close(self) -> None:
