@@ -1,5 +1,4 @@
-"""The sample log, and the log of events: memory-mapped files that other processes read
-live.
+"""The sample log and the log of events: mapped files that other processes read live.
 
 The sample log has one record of 32 bytes per request. All processes of a trial share
 one file. Request k has the k-th record, so the processes need no lock, and writing a
@@ -28,27 +27,25 @@ from pathlib import Path
 
 from clientlab.errors import KINDS, PluginError
 
-RECORDS_FILE, ERRORS_FILE = (
-    "trial.samples",
-    "trial.errors",
-)  # the latter: one JSON line per error kind
+RECORDS_FILE = "trial.samples"
+ERRORS_FILE = "trial.errors"  # one JSON line per error kind
 MAGIC = b"CLABSMP1"
 # Magic, number of the first record's request, when the schedule began, number of the
 # first request of the slice
 HEADER = struct.Struct("<8sqdq")
 _HEAD = struct.Struct("<8sq")  # the part of the header that each process writes
-_BEGAN, _BEGAN_AT = struct.Struct("<d"), 16
-_SLICE, _SLICE_AT = struct.Struct("<q"), 24
+_BEGAN = struct.Struct("<d")
+_BEGAN_AT = 16
+_SLICE = struct.Struct("<q")
+_SLICE_AT = 24
 RECORD_SIZE = 32
 RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
     ("start", "<f8"),  # seconds of the machine's monotonic clock
     ("seconds", "<f8"),
     ("bytes", "<u8"),  # of the response body
     ("status", "<u2"),
-    (
-        "error",
-        "u1",
-    ),  # 0: no error; otherwise a code of ERROR_CODES or of the trial's ERRORS_FILE
+    # 0: no error; otherwise a code of ERROR_CODES or of the trial's ERRORS_FILE
+    ("error", "u1"),
     ("done", "u1"),
     # The library's own seconds, or those after the first byte of the body; 0 unless the
     # workload records either
@@ -56,21 +53,26 @@ RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, pa
 )
 write_record = struct.Struct("<ddQHBB").pack_into
 """write_record(buffer, offset, start, seconds, bytes, status, error, done)."""
-_ELAPSED, _ELAPSED_AT = struct.Struct("<f"), 28
+_ELAPSED = struct.Struct("<f")
+_ELAPSED_AT = 28
 
 ERROR_CODES = {kind: code for code, kind in enumerate(KINDS, start=1)}
 _STEP = 64 << 20
-"""Bytes of disk space that a log reserves at a time: a file system takes long to
-reserve gigabytes, and does not let the process end before.
+"""Bytes of disk space that a log reserves at a time.
+
+A file system takes long to reserve gigabytes, and does not let the process end before.
 """
 _OWN_CODES = range(64, 256)  # of error kinds that the lab does not list
 
-NOTE_SUFFIX = ".process"  # file name extension of each process's own file; its layout:
-# magic, process id, connections begun, peak RSS in bytes, connections not opened,
+NOTE_SUFFIX = ".process"  # file name extension of each process's own file
+# Magic, process id, connections begun, peak RSS in bytes, connections not opened,
 # callers, shard, when it began
 _PROCESS = struct.Struct("<8sqQQQQQd")
 _PROCESS_MAGIC = b"CLABPRC5"
-_CONNECTIONS_AT, _PEAK_AT, _UNOPENED_AT, _CALLERS_AT = 16, 24, 32, 40
+_CONNECTIONS_AT = 16
+_PEAK_AT = 24
+_UNOPENED_AT = 32
+_CALLERS_AT = 40
 _COUNT = struct.Struct("<Q")
 
 EVENTS_SUFFIX = ".events"  # file name extension of each process's own log of events
@@ -78,10 +80,8 @@ EVENT_SIZE = 48
 EVENT_FIELDS = (  # laid out like RECORD_FIELDS
     ("request", "<i8"),  # its number in the sample log
     ("at", "<f8"),  # seconds of the machine's monotonic clock
-    (
-        "mark",
-        "S30",
-    ),  # as mockupstream.streams wrote it into the event; empty if it has none
+    # As mockupstream.streams wrote it into the event; empty if it has none.
+    ("mark", "S30"),
     ("done", "u2"),
 )
 write_event = struct.Struct("<qd30sH").pack_into
@@ -104,12 +104,11 @@ class _MappedLog:
 
     def _make_room(self, size: int) -> None:
         with self._lock:
-            if size > len(self.buffer):
+            present = len(self.buffer)
+            if size > present:
                 self._old.append(self.buffer)  # another thread may be writing to it
-                self.buffer = _map(
-                    self._file,
-                    max(size, len(self.buffer) + min(len(self.buffer), _STEP)),
-                )
+                grown = present + min(present, _STEP)
+                self.buffer = _map(self._file, max(size, grown))
 
     def _close_files(self) -> None:
         for mapped in (*self._old, self.buffer):
@@ -121,9 +120,8 @@ class EventLog(_MappedLog):
     """One process's writer of the events of its streams."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(
-            folder / f"{os.getpid()}{EVENTS_SUFFIX}", _LEAST_EVENTS * EVENT_SIZE
-        )
+        path = folder / f"{os.getpid()}{EVENTS_SUFFIX}"
+        super().__init__(path, _LEAST_EVENTS * EVENT_SIZE)
         self.next_place = itertools.count(0, EVENT_SIZE).__next__  # atomic
 
     def write_late(self, place: int, request: int, at: float, mark: bytes) -> mmap.mmap:
@@ -159,15 +157,17 @@ class SampleLog(_MappedLog):
         self.codes: dict[str, int] = {}  # error kind → code
         # Opened now: the error to register may be that the process has no file
         # descriptor left.
-        self._errors = os.open(
-            folder / ERRORS_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644
-        )
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        self._errors = os.open(folder / ERRORS_FILE, flags, 0o644)
         self.stride = shards * RECORD_SIZE
         self.base = HEADER.size + (shard - first) * RECORD_SIZE
         _HEAD.pack_into(self.buffer, 0, MAGIC, first)
-        self.shard, self.shards = shard, shards
+        self.shard = shard
+        self.shards = shards
         self.events: EventLog | None = None  # of a trial with streams
-        self._connections = self._unopened = self._callers = 0
+        self._connections = 0
+        self._unopened = 0
+        self._callers = 0
         with (folder / f"{os.getpid()}{NOTE_SUFFIX}").open("x+b") as file:
             self._process = _map(file.fileno(), _PROCESS.size)
 
@@ -186,14 +186,12 @@ class SampleLog(_MappedLog):
 
     @property
     def schedule_began(self) -> float:
-        """When the schedule of an open load began, in seconds of the monotonic clock; 0
-        before that.
-        """
+        """When the schedule of an open load began, in monotonic seconds; 0 before."""
         return float(_BEGAN.unpack_from(self.buffer, _BEGAN_AT)[0])
 
     @property
     def slice_began_with(self) -> int:
-        """The number of the first request of the current slice; 0 before that."""
+        """Number of the first request of the current slice; 0 before the first one."""
         return int(_SLICE.unpack_from(self.buffer, _SLICE_AT)[0])
 
     def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
@@ -207,21 +205,13 @@ class SampleLog(_MappedLog):
     ) -> mmap.mmap:
         """Write a record, which may be beyond the end of the buffer.
 
-        Return the buffer for the next records.
-
-        A status that does not fit into a record is written as 0.
+        Return the buffer for the next records. A status that does not fit into a record
+        is written as 0.
         """
-        at = self._find_place(number)
-        write_record(
-            self.buffer,
-            at,
-            start,
-            seconds,
-            size,
-            status if 0 <= status < 1 << 16 else 0,
-            code,
-            1,
-        )
+        place = self._find_place(number)
+        if not 0 <= status < 1 << 16:
+            status = 0
+        write_record(self.buffer, place, start, seconds, size, status, code, 1)
         return self.buffer
 
     def write_elapsed(self, number: int, seconds: float) -> None:
@@ -257,26 +247,22 @@ class SampleLog(_MappedLog):
 
     def _register(self, kind: str, message: str) -> None:
         """Read the codes of all processes, and choose one for the kind if it is new."""
-        *lines, _incomplete = os.pread(
-            self._errors, os.fstat(self._errors).st_size, 0
-        ).split(b"\n")
+        size = os.fstat(self._errors).st_size
+        *lines, _incomplete = os.pread(self._errors, size, 0).split(b"\n")
         self.codes |= {row["kind"]: row["code"] for row in map(json.loads, lines)}
         if kind in self.codes:
             return
-        taken = set(self.codes.values())
-        code = ERROR_CODES.get(kind) or next(
-            (code for code in _OWN_CODES if code not in taken), None
-        )
+        code = ERROR_CODES.get(kind)
         if code is None:
-            raise OverflowError(
-                f"more than {len(_OWN_CODES)} kinds of error in one trial; the last:"
-                f" {kind}: {message}"
-            )
-        os.write(
-            self._errors,
-            json.dumps({"code": code, "kind": kind, "example": message[:500]}).encode()
-            + b"\n",
-        )
+            free = set(_OWN_CODES).difference(self.codes.values())
+            if not free:
+                raise OverflowError(
+                    f"more than {len(_OWN_CODES)} kinds of error in one trial; the"
+                    f" last: {kind}: {message}"
+                )
+            code = min(free)
+        row = {"code": code, "kind": kind, "example": message[:500]}
+        os.write(self._errors, json.dumps(row).encode() + b"\n")
         self.codes[kind] = code
 
     def close(self, peak_rss: int) -> None:
@@ -299,25 +285,20 @@ class SampleLog(_MappedLog):
 
 
 def begin_schedule(folder: Path, began: float) -> None:
-    """Tell all processes of the trial in `folder` when the schedule of its open load
-    began.
-
-    The log must exist.
-    """
-    with (folder / RECORDS_FILE).open("r+b") as log:
-        log.seek(_BEGAN_AT)
-        log.write(_BEGAN.pack(began))
+    """Tell all processes of a trial when the schedule of its open load began."""
+    _write_to_header(folder, _BEGAN_AT, _BEGAN.pack(began))
 
 
 def begin_slice(folder: Path, first: int) -> None:
-    """Tell all processes of the trial in `folder` the number of the first request of a
-    slice.
+    """Tell all processes of a trial the number of the first request of a slice."""
+    _write_to_header(folder, _SLICE_AT, _SLICE.pack(first))
 
-    The log must exist.
-    """
+
+def _write_to_header(folder: Path, place: int, content: bytes) -> None:
+    """Write into the log of the trial in `folder`, which must exist."""
     with (folder / RECORDS_FILE).open("r+b") as log:
-        log.seek(_SLICE_AT)
-        log.write(_SLICE.pack(first))
+        log.seek(place)
+        log.write(content)
 
 
 @dataclass(frozen=True)
@@ -330,9 +311,7 @@ class ProcessNote:
     unopened: int = 0  # attempts that failed
     callers: int = 1  # clients that sent requests
     shard: int = 0  # from 0
-    began: float = (
-        0.0  # when its first client was made, in seconds of the monotonic clock
-    )
+    began: float = 0.0  # when its first client was made, in monotonic seconds
 
     @property
     def opened(self) -> int:
@@ -340,34 +319,30 @@ class ProcessNote:
 
 
 def process_notes(folder: Path) -> list[ProcessNote]:
-    """Return the notes of all processes that have begun to send requests, in the
-    trial's folder.
-    """
-    blocks = [path.read_bytes() for path in sorted(folder.glob(f"*{NOTE_SUFFIX}"))]
-    begun = (
-        block
-        for block in blocks
-        if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC)
-    )
-    return [ProcessNote(*_PROCESS.unpack(block)[1:]) for block in begun]
+    """Return the notes of the processes of a trial that have begun to send requests."""
+    notes = []
+    for path in sorted(folder.glob(f"*{NOTE_SUFFIX}")):
+        block = path.read_bytes()
+        if len(block) == _PROCESS.size and block.startswith(_PROCESS_MAGIC):
+            _magic, *figures = _PROCESS.unpack(block)
+            notes.append(ProcessNote(*figures))
+    return notes
 
 
 def error_names(folder: Path) -> dict[int, tuple[str, str]]:
     """Return error code → error kind and its first message, in the trial's folder."""
     path = folder / ERRORS_FILE
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    rows = [
-        json.loads(line) for line in lines if line.endswith(b"\n")
-    ]  # the last line may be incomplete
+    # The last line may be incomplete.
+    rows = [json.loads(line) for line in lines if line.endswith(b"\n")]
     return {row["code"]: (row["kind"], row["example"]) for row in rows}
 
 
 def _map(file: int, size: int) -> mmap.mmap:
     """Allocate disk space for `size` bytes, and map the file into memory."""
+    present = os.fstat(file).st_size
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
-    elif size > (
-        present := os.fstat(file).st_size
-    ):  # macOS: writing zeros allocates the space as well
+    elif size > present:  # macOS: writing zeros allocates the space as well
         os.pwrite(file, bytes(size - present), present)
     return mmap.mmap(file, size)

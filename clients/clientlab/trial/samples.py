@@ -1,6 +1,4 @@
-"""The reader of sample logs: the records of a finished trial, or the progress of a
-running one.
-"""
+"""Reads sample logs: of a finished trial, or the progress of a running one."""
 
 from __future__ import annotations
 
@@ -9,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,28 +40,28 @@ class Samples:
     errors: dict[str, int]  # error kind → count
     examples: dict[str, str]  # error kind → first message
     kinds: dict[int, str]  # error code → error kind
-    schedule_began: float = (
-        0.0  # of an open load, in seconds of the monotonic clock; 0: a closed load
-    )
-    delay_shares: Floats | None = (
-        None  # that each request of a staggered load asked for; None: whole delays
-    )
+
+    schedule_began: float = 0.0
+    """Of an open load, in seconds of the monotonic clock. 0: a closed load."""
+
+    delay_shares: Floats | None = None
+    """What each request of a staggered load asked for. None: whole delays."""
 
     def only(self, wanted: Flags) -> Samples:
         """Return some of the samples, with their errors. Shape of `wanted`: (n,)."""
-        records, numbers = self.records[wanted], self.numbers[wanted]
-        shares = None if self.delay_shares is None else self.delay_shares[wanted]
+        records = self.records[wanted]
         errors = _count_errors(records, self.kinds)
         examples = {
             kind: text for kind, text in self.examples.items() if kind in errors
         }
+        shares = self.delay_shares
         return replace(
             self,
             records=records,
-            numbers=numbers,
+            numbers=self.numbers[wanted],
             errors=errors,
             examples=examples,
-            delay_shares=shares,
+            delay_shares=None if shares is None else shares[wanted],
         )
 
     def delays(self, delay: Callable[[int], float]) -> Floats:
@@ -80,10 +79,10 @@ def evaluate(function: Callable[[int], float], numbers: Integers) -> Floats:
 
 
 def find_delay_shares(numbers: Integers, firsts: Sequence[int], slots: int) -> Floats:
-    """Return the share of its delay that each request of a staggered load asked for, as
-    `load.first_share`.
+    """Return the share of its delay that each request of a staggered load asked for.
 
-    `firsts`: the number of the first request of each slice, in order.
+    It is that of `load.first_share`. `firsts`: the number of the first request of each
+    slice, in order.
     """
     slices = np.searchsorted(firsts, numbers, side="right") - 1
     places = numbers - np.asarray(firsts)[slices]
@@ -91,45 +90,42 @@ def find_delay_shares(numbers: Integers, firsts: Sequence[int], slots: int) -> F
 
 
 def read_measured(folder: Path) -> Samples:
-    """Read the finished requests of the measured part of a trial that has ended or was
-    interrupted.
+    """Read the measured requests of a trial that has ended or was interrupted.
 
     Requests of the warm-up are left out: their numbers are below 0, or they have their
     own log.
     """
     first, schedule_began, records = _open(folder / RECORDS_FILE)
-    places = np.flatnonzero(
-        (records["done"] == 1) & (np.arange(len(records)) >= -first)
-    )
+    is_measured = np.arange(len(records)) >= -first
+    places = np.flatnonzero((records["done"] == 1) & is_measured)
     places = places[np.argsort(records["start"][places], kind="stable")]
     records = records[places]
-    named = error_names(folder)
-    kinds = {code: kind for kind, code in ERROR_CODES.items()} | {
-        code: kind for code, (kind, _) in named.items()
-    }
+    names = error_names(folder)
+    kinds = {code: kind for kind, code in ERROR_CODES.items()}
+    kinds |= {code: kind for code, (kind, _) in names.items()}
     errors = _count_errors(records, kinds)
-    examples = {kind: example for kind, example in named.values() if kind in errors}
+    examples = {kind: example for kind, example in names.values() if kind in errors}
     return Samples(records, places + first, errors, examples, kinds, schedule_began)
 
 
 def next_number(folder: Path) -> int:
-    """Return the lowest number above those of all finished requests of the trial in
-    `folder`; at least 0.
+    """Return the lowest number above those of all finished requests of a trial.
+
+    It is at least 0.
     """
-    first, _, records = _open(folder / RECORDS_FILE)
-    done = np.flatnonzero(records["done"])
-    return max(0, int(done[-1]) + 1 + first) if len(done) else 0
+    log = _open(folder / RECORDS_FILE)
+    done = np.flatnonzero(log.records["done"])
+    return max(0, int(done[-1]) + 1 + log.first) if len(done) else 0
 
 
 def read_wave(folder: Path, slots: int) -> float | None:
     """Return the seconds of a wave, in which as many requests end as there are slots.
 
-    None: none was sent.
-
-    It is the second wave of the warm-up if that has one, or else the first.
+    It is the second wave of the warm-up if that has one, or else the first. Return None
+    if there is none.
     """
     first, _, records = _open(folder / RECORDS_FILE)
-    warm_up = records[:-first] if first < 0 else records[:0]
+    warm_up = records[: max(0, -first)]
     warm_up = warm_up[warm_up["done"] == 1]
     ends = np.sort(warm_up["start"] + warm_up["seconds"])
     if len(ends) < slots:
@@ -149,23 +145,19 @@ class FinishedCounter:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / RECORDS_FILE
-        self._full: dict[
-            int, int
-        ] = {}  # first record of each full block → failed requests in it
+        self._full: dict[int, int] = {}
+        """First record of each full block → failed requests in it."""
+
         self._full_until = 0  # all blocks before this record are full
         self.failed = 0  # of the requests that have finished
 
     def count(self) -> int:
-        """Return the number of requests that have finished so far; 0 before the log
-        exists.
-        """
-        records = _open(self._path)[2]
+        """Return the number of finished requests so far; 0 before the log exists."""
+        records = _open(self._path).records
         finished = len(self._full) * _BLOCK
         self.failed = sum(self._full.values())
-        waiting = [
-            self._full_until,
-            *_find_written_blocks(self._path, self._full_until, len(records)),
-        ]
+        written = _find_written_blocks(self._path, self._full_until, len(records))
+        waiting = [self._full_until, *written]
         seen = set(self._full)
         while waiting:
             start = waiting.pop()
@@ -190,11 +182,10 @@ class FinishedCounter:
 
 
 def _find_written_blocks(path: Path, first: int, count: int) -> list[int]:
-    """Return the first record of each block that a process may have written to, from
-    record `first` to `count`.
+    """Return the first record of each block that a process may have written to.
 
-    The file system knows which pages of a file were written. One that does not know
-    calls all of them written.
+    The blocks are those from record `first` to `count`. The file system knows which
+    pages of a file were written. One that does not know calls all of them written.
     """
     starts: list[int] = []
     if first >= count:
@@ -227,12 +218,11 @@ class LogFollower:
         self.schedule_began = 0.0
 
     def new_records(self) -> tuple[Records, Integers]:
-        """Return the records that were written since the previous call, and the request
-        number of each.
-        """
+        """Return the records written since the previous call, and their numbers."""
         first, self.schedule_began, records = _open(self._path)
         done: Flags = records["done"] == 1
-        fresh, known = done.copy(), min(len(done), len(self._seen))
+        fresh = done.copy()
+        known = min(len(done), len(self._seen))
         fresh[:known] &= ~self._seen[:known]
         self._seen = done
         places = np.flatnonzero(fresh)
@@ -240,31 +230,33 @@ class LogFollower:
         return records[places], places + first
 
 
-def _open(path: Path) -> tuple[int, float, Records]:
-    """Return the number of the first record's request, when the schedule began, and all
-    records, used or not.
-    """
-    head, count = b"", 0
+class _OpenLog(NamedTuple):
+    first: int
+    """Number of the request of the first record."""
+
+    schedule_began: float
+
+    records: Records
+    """All of them, used or not."""
+
+
+def _open(path: Path) -> _OpenLog:
+    head = b""
+    count = 0
     if path.exists():
         with path.open("rb") as log:
             head = log.read(HEADER.size)
         count = (path.stat().st_size - HEADER.size) // RECORD_SIZE
-    if count < 1 or not head.startswith(
-        MAGIC
-    ):  # its process has not written the header yet
-        return 0, 0.0, np.empty(0, RECORD)
+    if count < 1 or not head.startswith(MAGIC):
+        # Its process has not written the header yet.
+        return _OpenLog(0, 0.0, np.empty(0, RECORD))
     _, first, schedule_began, _ = HEADER.unpack(head)
-    mapped: Records = np.memmap(path, RECORD, "r", HEADER.size, (count,)).view(
-        np.ndarray
-    )
-    return first, schedule_began, mapped
+    mapped = np.memmap(path, RECORD, "r", HEADER.size, (count,))
+    return _OpenLog(first, schedule_began, mapped.view(np.ndarray))
 
 
 def _count_errors(records: Records, kinds: dict[int, str]) -> dict[str, int]:
-    codes, counts = np.unique(
-        records["error"][records["error"] > 0], return_counts=True
-    )
-    return {
-        kinds[code]: count
-        for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
-    }
+    failed = records["error"][records["error"] > 0]
+    codes, counts = np.unique(failed, return_counts=True)
+    names = [kinds[code] for code in codes.tolist()]
+    return dict(zip(names, counts.tolist(), strict=True))
