@@ -1,5 +1,4 @@
-"""Trials that are divided among workers: the start on which the shards agree, their
-reports, and the whole trial.
+"""Trials that are divided among workers: agreed start, reports, and the whole trial.
 
 The lab pools the samples of all shards, so the trial is computed as one of this
 machine's processes: quantiles are never averaged, and nothing is rounded.
@@ -10,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -33,8 +33,7 @@ _AHEAD_PER_SHARD = 0.01
 
 
 class AgreedStart:
-    """The start of a shard on this host, on which all shards agree when each of them is
-    ready.
+    """The start of a shard on this host, on which all shards agree when all are ready.
 
     `meet` waits for that, and returns the start by the lab's clock (Unix seconds), and
     that clock minus this machine's; None if they are the same. `shards`: number in the
@@ -50,25 +49,26 @@ class AgreedStart:
         self.host = host
         self._meet = meet
         self._ahead = START_AHEAD + _AHEAD_PER_SHARD * shards
-        self._agreed = self._lab_time = 0.0
+        self._agreed = 0.0
+        self._lab_time = 0.0
         self.offset: ClockOffset | None = None
 
     def meet(self) -> None:
-        """Wait until all shards are ready: from then on, the servers have no warm-up to
-        count.
+        """Wait until all shards are ready.
+
+        From then on, the servers have no warm-up to count.
         """
         self._agreed, self.offset = self._meet()
         # The system may set its clock during a trial, so the difference to the
         # monotonic clock is read once.
-        self._lab_time = (
-            time.time()
-            - time.perf_counter()
-            + (0.0 if self.offset is None else self.offset.seconds)
-        )
+        self._lab_time = time.time() - time.perf_counter()
+        if self.offset is not None:
+            self._lab_time += self.offset.seconds
 
     def wait_almost(self) -> float:
-        """Return shortly before the start, with its moment: the machine's counters are
-        read then, without the wait.
+        """Return shortly before the start, with its moment.
+
+        The machine's counters are read then, without the wait.
         """
         moment = self._agreed - self._lab_time
         time.sleep(max(0.0, moment - self._ahead - time.perf_counter()))
@@ -80,13 +80,13 @@ class AgreedStart:
 
 
 def machine_id() -> str:
-    """Return an id that all workers of one machine share, in any container (random(4)),
-    or its name without one.
+    """Return an id that all workers of one machine share, in any container (random(4)).
+
+    Return the machine's name if it has none.
     """
+    boot_id = Path("/proc/sys/kernel/random/boot_id")
     try:
-        return (
-            Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        )
+        return boot_id.read_text(encoding="ascii").strip()
     except OSError:
         return platform.node()[:100]
 
@@ -118,23 +118,24 @@ def make_shard_report(
     after: ServerCounters,
     at: AgreedStart,
 ) -> ShardReport:
-    """Return the report of a share, whose requests get their numbers in the whole
-    trial.
+    """Return the report of a share.
+
+    Its requests get their numbers in the whole trial.
     """
-    found, records = measurement.samples, measurement.samples.records.copy()
+    samples = measurement.samples
+    records = samples.records.copy()
     records["start"] += at.convert_to_lab_time(0.0)
-    began = (
-        at.convert_to_lab_time(found.schedule_began) if found.schedule_began else 0.0
-    )
+    schedule_began = samples.schedule_began
+    if schedule_began:
+        schedule_began = at.convert_to_lab_time(schedule_began)
     samples = replace(
-        found,
+        samples,
         records=records,
-        numbers=share.index + found.numbers * share.of,
-        schedule_began=began,
+        numbers=share.index + samples.numbers * share.of,
+        schedule_began=schedule_began,
     )
-    outcome = measurement.outcome.model_copy(
-        update={"began": at.convert_to_lab_time(measurement.outcome.began)}
-    )
+    began = at.convert_to_lab_time(measurement.outcome.began)
+    outcome = measurement.outcome.model_copy(update={"began": began})
     streams = measurement.streams
     if streams is not None:
         streams = replace(streams, numbers=share.index + streams.numbers * share.of)
@@ -149,31 +150,23 @@ def merge_shards(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
     It has failed if a figure is impossible.
     """
     reports = sorted(reports, key=attrgetter("index"))
-    outcomes = [one.outcome for one in reports]
+    outcomes = [report.outcome for report in reports]
     # The busiest machine limits the trial. To each shard, the others on its machine are
     # other programs.
-    disturbance = merge_disturbances([one.disturbance for one in outcomes])
+    disturbance = merge_disturbances([outcome.disturbance for outcome in outcomes])
     outcome = sum_outcomes(outcomes).model_copy(update={"disturbance": disturbance})
-    streams = [one.streams for one in reports if one.streams is not None]
+    streams = [report.streams for report in reports if report.streams is not None]
     measurement = Measurement(
         outcome,
-        _pool_samples([one.samples for one in reports]),
+        _pool_samples([report.samples for report in reports]),
         by_shard=tuple(outcomes),
         streams=pool_streams(streams) if streams else None,
     )
-    first = combine_counters([one.before for one in reports], min)
-    servers = combine_counters([one.after for one in reports], max).since(first)
-    # The cores that the clients may use: those of their control groups, and no more
-    # than each machine has.
-    machines: dict[str, list[ShardReport]] = {}
-    for report in reports:
-        machines.setdefault(report.machine, []).append(report)
-    cores = sum(
-        min(sum(one.cores for one in there), there[0].machine_cores)
-        for there in machines.values()
-    )
+    first = combine_counters([report.before for report in reports], min)
+    last = combine_counters([report.after for report in reports], max)
+    cores = _count_cores(reports)
     try:
-        trial = finish_trial(begun, measurement, servers, usable=cores)
+        trial = finish_trial(begun, measurement, last.since(first), usable=cores)
     except ValidationError as error:
         return begun.refuse(error)
     shards = [
@@ -183,35 +176,47 @@ def merge_shards(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
     return trial.model_copy(update={"shards": shards})
 
 
+def _count_cores(reports: Sequence[ShardReport]) -> float:
+    """Return the cores that the clients may use.
+
+    They are those of their control groups, and no more than each machine has.
+    """
+    usable: dict[str, float] = defaultdict(float)
+    for report in reports:
+        usable[report.machine] += report.cores
+    present = {report.machine: report.machine_cores for report in reversed(reports)}
+    return sum(min(cores, present[machine]) for machine, cores in usable.items())
+
+
 def _pool_samples(parts: Sequence[Samples]) -> Samples:
     """Return the samples of all shards.
 
     Each shard has its own codes for errors that have no kind of the lab's.
     """
-    kinds = dict(
-        enumerate(
-            dict.fromkeys(kind for part in parts for kind in part.kinds.values()),
-            start=1,
-        )
-    )
-    codes, every = {kind: code for code, kind in kinds.items()}, []
+    codes: dict[str, int] = {}
+    examples: dict[str, str] = {}
+    shards = []
     for part in parts:
-        records, places = part.records.copy(), np.zeros(256, np.uint8)
+        pooled_codes = np.zeros(256, np.uint8)
         for code, kind in part.kinds.items():
-            places[code] = codes[kind]
-        records["error"] = places[records["error"]]
-        every.append(records)
-    records, numbers = (
-        np.concatenate(every),
-        np.concatenate([part.numbers for part in parts]),
-    )
+            pooled_codes[code] = codes.setdefault(kind, len(codes) + 1)
+        records = part.records.copy()
+        records["error"] = pooled_codes[records["error"]]
+        shards.append(records)
+        examples |= part.examples
+    records = np.concatenate(shards)
+    numbers = np.concatenate([part.numbers for part in parts])
     order = np.argsort(records["start"], kind="stable")
-    examples = {kind: text for part in parts for kind, text in part.examples.items()}
-    began = min(part.schedule_began for part in parts)
     delay_shares = None
     if parts[0].delay_shares is not None:  # then all shards have them
         delay_shares = np.concatenate([part.delay_shares for part in parts])[order]
     pooled = Samples(
-        records[order], numbers[order], {}, examples, kinds, began, delay_shares
+        records[order],
+        numbers[order],
+        {},
+        examples,
+        {code: kind for kind, code in codes.items()},
+        min(part.schedule_began for part in parts),
+        delay_shares,
     )
     return pooled.only(np.ones(len(order), bool))  # counts the errors
