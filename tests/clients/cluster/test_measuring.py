@@ -100,7 +100,7 @@ def test_ctrl_c_ends_the_trial_on_its_worker(two_workers):
     run.process.send_signal(signal.SIGINT)
     assert run.ended() == 3
     assert cluster.last_run().trials[0].status == "lost"
-    assert measuring(workers) is None
+    eventually(lambda: measuring(workers) is None, "the trial has ended")
 
 
 def test_a_trial_whose_worker_is_killed_is_measured_on_another_one(two_workers):
