@@ -158,9 +158,19 @@ def ratio(value: float | None, interval: Interval | None = None) -> str:
         return UNKNOWN
     if interval is None:
         return digits(value)
-    count = next((count for count in (3, 4, 5) if _keeps_meaning(interval, count)), 6)
-    low, high = (digits(end, count) for end in interval)
-    return f"{digits(value, count)} ({low} to {high})"
+    count = _digits_of(interval)
+    low, high = interval
+    return f"{digits(value, count)} ({digits(low, count)} to {digits(high, count)})"
+
+
+def lower_end(interval: Interval) -> str:
+    """Return the lower end of a ratio's interval, as `ratio` shows it."""
+    return digits(interval[0], _digits_of(interval))
+
+
+def _digits_of(interval: Interval) -> int:
+    """Return how many digits the ends of an interval need."""
+    return next((count for count in (3, 4, 5) if _keeps_meaning(interval, count)), 6)
 
 
 def ratio_of(estimate: _Estimate | None) -> str:

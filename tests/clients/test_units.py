@@ -66,3 +66,9 @@ def test_every_unit_has_a_format_and_unknown_differs_from_zero():
         "0.500 %",
         "inf",
     )
+
+
+def test_the_lower_end_of_a_ratio_has_as_many_digits_as_beside_it():
+    """An arm is at least 1.004 times as fast, and not at least 1.00 times."""
+    assert units.lower_end((1.004, 1.033)) == "1.004"
+    assert units.lower_end((1.11, 1.49)) == "1.11"

@@ -228,7 +228,7 @@ def test_the_query_of_each_panel_returns_data(stack, canned):
         "run", "/results/faulty.toml", "--name", "faulty", check=False
     )  # exit code 3
     pair = {"baseline": BASE, "run": SLOWER, "figure": "throughput"}
-    about = {"experiment": canned[SLOWER].experiment.name, "choice": "newest"}
+    about = {"experiment": canned[SLOWER].experiment.name, "choice": "newest run"}
     choices = [
         {**pair, **about},
         *({**pair, **about, "run": run} for run in ("measured", "faulty")),
@@ -256,7 +256,7 @@ def test_the_query_of_each_panel_returns_data(stack, canned):
 def test_every_choice_of_a_dashboard_has_values(stack, canned):
     values = {
         "run": SLOWER,
-        "choice": "newest",
+        "choice": "newest run",
         "experiment": canned[SLOWER].experiment.name,
     }
     for dashboard in DASHBOARDS.values():

@@ -38,8 +38,8 @@ from clientlab.running.schedule import find_due
 from clientlab.text import make_printable
 from clientlab.workload.workload import identify
 
-NEWEST_RUN = "newest"
-"""The choice that stands for the run that began last."""
+NEWEST_RUN = "newest run"
+"""The choice of the run that began last. No run has a name with a space."""
 
 _MOST_RUNS = 50  # that are published; older ones are only in their files
 _MOST_BASELINES = 10  # earlier runs that each run is compared with
@@ -79,7 +79,7 @@ def _families() -> dict[str, tuple[str, tuple[str, ...]]]:
         ),
         "arm_info": ("An arm of a run.", (*ARM_LABELS, "number")),
         "standing": (
-            "1 over its ratio, and how the report shows the arm.",
+            "1 over its ratio (0 without one), and how the report shows the arm.",
             (*ARM_LABELS, *_STANDING),
         ),
         "ratio": (f"How many {ratio}.", ARM_LABELS),
@@ -160,8 +160,8 @@ class _Published:
 class StoredRuns:
     """The newest runs of a store in Prometheus' text format.
 
-    The lines of a run are kept until its files change: rendering 20 runs takes 0.1 s of
-    CPU time, which would disturb the trial that is being measured.
+    The lines of a run are kept until its files change: rendering runs takes CPU time,
+    which would disturb the trial that is being measured.
     """
 
     def __init__(self, store: Store, say: Callable[[str], None]) -> None:
@@ -307,7 +307,9 @@ def _samples_of_arm(
     yield "concurrency", [], row.planned.concurrency
     leading = group.leading
     heading = leading.heading or leading.label
-    speed = 0.0 if row.shortfall else 1 / (row.ratio.value if row.ratio else 1.0)
+    speed = 1.0 if row.fastest else 0.0  # without a ratio, nobody knows how fast it is
+    if row.ratio is not None and not row.shortfall:
+        speed = 1 / row.ratio.value
     texts = [
         f"{place:03}",
         str(row.planned.concurrency),

@@ -81,9 +81,9 @@ class Row(ranking.Standing):
     @property
     def quoted_ratio(self) -> str:
         """The ratio with its interval, or its lower end if the rounds were stopped."""
-        low = self.ratio.low if self.ratio else None
-        if self.stopped and low and low > 1:
-            return f"at least {units.ratio(low)}"
+        interval = self.ratio.interval if self.ratio else None
+        if self.stopped and interval is not None and interval[0] > 1:
+            return f"at least {units.lower_end(interval)}"
         return units.ratio_of(self.ratio)
 
     @property

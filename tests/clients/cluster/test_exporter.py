@@ -15,6 +15,7 @@ from clientlab.judging.judgement import with_judgement
 from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.plan import Claim
 from clientlab.results.store import Store
+from clientlab.trial.result import OpenLoad
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 NAME = "20240506-070809-run-abcd"
@@ -136,7 +137,7 @@ def test_the_newest_run_is_the_one_that_began_last(store):
     keep(store, a_run(a_trial(), name="after").model_copy(update={"created": later}))
     found = sorted(cells(store, "choice", "choice", "run"), key=lambda row: -row[2])
     assert [row[:2] for row in found] == [
-        ("newest", "after"),
+        ("newest run", "after"),
         ("after", "after"),
         ("before", "before"),
     ]
@@ -213,3 +214,21 @@ def test_the_page_is_served_and_a_damaged_run_hides_no_other(store):
             make_server(store, "127.0.0.1", server.server_port, said.append)
         server.shutdown()
     assert "damaged" in said[0]
+
+
+def test_an_arm_whose_p99_is_a_lower_bound_has_no_speed(store):
+    """In an open load, nobody knows how far behind it is: a full bar would mislead."""
+    load = OpenLoad(
+        planned_per_second=600.0,
+        achieved_per_second=600.0,
+        lateness_seconds=quantiles(),
+        sent_seconds=quantiles(),
+        dropped=0,
+        most_backlog=0,
+        most_in_flight=7,
+    )
+    bounded = quantiles(0.005, 0.3, at_least=["p99", "max"])
+    good = rounds("urllib3", 1, 1, 1, open_load=load)
+    failing = {"errors": {"timeout": 30}, "latency_seconds": bounded}
+    keep(store, a_run(*good, *rounds("pycurl", 1, 1, 1, open_load=load, **failing)))
+    assert cells(store, "standing", "arm") == [("urllib3", 1.0), ("pycurl", 0.0)]
