@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from clientlab.clients.client_interface import Budget
 from clientlab.strategies import CLIENTS, ClientSpec, find, load
 from clientlab.workload.requests import requests_of
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 CONCURRENCY, TIMEOUT = 32, 30.0
 HEADERS = {
@@ -95,7 +95,7 @@ def _open_own_class(spec: ClientSpec, url: str, ca_file: str | None) -> Any:
     client = load(spec.import_path)(
         Budget(1 if blocking else CONCURRENCY, TIMEOUT, ca_file), lambda: None
     )
-    request = requests_of(Workload(), url)(0)
+    request = requests_of(make_workload(), url)(0)
 
     @contextmanager
     def open_blocking() -> Iterator[Send]:

@@ -35,7 +35,7 @@ from clientlab.trial import samples as log_reader
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.process import load_libraries, make_executor
 from clientlab.trial.recording import preallocate
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 REQUESTS, WARM_UP, BLOCK = 3000, 10, 100
 LIMIT = 1.03
@@ -119,7 +119,7 @@ def compare(
     address, spec = PeerAddress(url, ca_file=ca_file), strategies.find(strategy)
 
     def context(count: int, folder: str) -> TrialContext:
-        return TrialContext(spec, Workload(requests=count), address, folder)
+        return TrialContext(spec, make_workload(requests=count), address, folder)
 
     def measure(count: int) -> tuple[list[list[float]], list[float]]:
         with tempfile.TemporaryDirectory() as folder:

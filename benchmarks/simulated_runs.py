@@ -40,7 +40,7 @@ from clientlab.trial.result import (
     RequestFigures,
     Trial,
 )
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 Floats = npt.NDArray[np.float64]
 Draw = np.random.Generator
@@ -441,7 +441,7 @@ def _make_run(
         routes=["direct"],
         rounds=values.shape[2],
         workloads={
-            one: WorkloadTable(first=Workload(requests=1000)) for one in workloads
+            one: WorkloadTable(first=make_workload(requests=1000)) for one in workloads
         },
     )
     run = create_run(

@@ -30,7 +30,7 @@ from clientlab.trial.process import load_libraries, make_executor
 from clientlab.trial.sample_log import EventLog
 from clientlab.workload.requests import requests_of
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, make_workload
 
 STREAMS, PER_SECOND, SECONDS = (64, 256, 512), 50, 4
 MOST_WRITE_ERROR, MOST_PER_EVENT, MOST_RATIO = 1e-3, 1.5e-6, 1.03
@@ -86,7 +86,7 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
 
 def _write_errors(url: str, streams: int) -> tuple[float, float, float]:
     """Return median, p99 and maximum of the seconds by which events were late."""
-    workload = Workload(
+    workload = make_workload(
         stream="sse",
         every=Delay.parse(f"{1 / PER_SECOND}s"),
         events=PER_SECOND * SECONDS,
@@ -131,7 +131,7 @@ def _compare(strategy: str, url: str, rounds: int) -> list[float]:
     """Return the CPU time of reading some streams in the lab over that of the bare
     loop, for each round.
     """
-    workload = Workload(
+    workload = make_workload(
         stream="sse",
         every=Delay.parse("1ms"),
         events=500,

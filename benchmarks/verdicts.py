@@ -24,7 +24,7 @@ from clientlab.testbeds.servers import WorkerCounts
 from clientlab.trial.result import PlannedTrial, Trial
 from clientlab.trial.usage import cpu_usable
 from clientlab.workload.values import Delay, Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 MOST_ATTEMPTS, NOISY = 5, 0.25
 """A trial is measured at most `MOST_ATTEMPTS` times, until other programs use at most
@@ -244,7 +244,7 @@ def _run_trial(case: Case, folder: Path) -> Trial:
     """Measure a trial of the case. Raise SystemExit if it fails."""
     plugins.admit([case.strategy])
     delay = None if case.delay is None else Delay.parse(case.delay)
-    workload = Workload(
+    workload = make_workload(
         requests=case.requests,
         concurrency=case.concurrency,
         delay=delay,

@@ -36,7 +36,12 @@ from clientlab.errors import ErrorTable, PluginError
 from clientlab.executors.executor_interface import ExecutorSpec
 from clientlab.strategies import CLIENTS, EXECUTORS, file_of, make_absolute, split_pair
 from clientlab.text import first_paragraph
-from clientlab.workload.workload import Request, Workload
+from clientlab.workload.workload import (
+    DONE_BY_LAB,
+    Request,
+    Workload,
+    first_beyond,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -252,19 +257,6 @@ def _place_of(code: Any) -> str:
 # A function as a client
 
 _BODIES = (bytes, bytearray, memoryview)
-_BEYOND_URL = (
-    "stream",
-    "method",
-    "headers",
-    "body",
-    "payload_size",
-    "upload_size",
-    "replay",
-    "read",
-    "elapsed",
-    "first_byte",
-    "timeout",
-)
 
 
 def _make_function_client(name: str, function: Callable[[str], Any]) -> type:
@@ -307,11 +299,10 @@ class FunctionClient(Client):
     @staticmethod
     def refuses(workload: Workload) -> tuple[str, str] | None:
         """Return the first field that needs more than a URL, with a reason, or None."""
-        plain = Workload()
-        for name in _BEYOND_URL:
-            if getattr(workload, name) != getattr(plain, name):
-                return name, f"gets nothing else; write a class, or leave out `{name}`"
-        return None
+        name = first_beyond(workload, DONE_BY_LAB)
+        if name is None:
+            return None
+        return name, f"gets nothing else; write a class, or leave out `{name}`"
 
     def send(self, request: Request) -> StatusAndBody:
         return status_and_body(self.function(request.url))

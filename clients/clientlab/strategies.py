@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clientlab import settings
 from clientlab.clients import client_interface
@@ -31,9 +31,7 @@ from clientlab.errors import FieldError, LabError, PluginError, UnavailableStrat
 from clientlab.executors import executor_interface
 from clientlab.executors.executor_interface import ExecutorSpec as ExecutorSpec
 from clientlab.text import first_paragraph, suggest_nearest
-
-if TYPE_CHECKING:
-    from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, value_of
 
 DEFAULT_CONCURRENCY = 32
 
@@ -564,12 +562,13 @@ def check_capabilities(strategy: Strategy, workload: Workload) -> None:
             key, reason = refusal
             raise FieldError([key], f"{named}: {client.program} {reason}")
         return
-    if spec.formats and workload.stream not in spec.formats:
+    stream = workload.stream
+    if spec.formats and (stream is None or stream.format not in spec.formats):
         raise FieldError(
             ["stream"],
             f"{named} reads streams of {' or '.join(spec.formats)} only; name one of"
             " them",
-            value=workload.stream or "",
+            value="" if stream is None else stream.format,
         )
     drives_client = executor_spec(strategy.executor).drives_client
     for key, is_able, lack in _list_asked(workload, client):
@@ -578,7 +577,7 @@ def check_capabilities(strategy: Strategy, workload: Workload) -> None:
         advice = "requests-session can"
         if is_able:
             advice = f"run {strategy.client} with another executor"
-        value = getattr(workload, key)
+        value = value_of(workload, key)
         raise FieldError(
             [key], f"{named} {lack}; {advice}", value="" if value is True else value
         )
@@ -588,15 +587,15 @@ def _list_asked(workload: Workload, client: Any) -> Iterator[tuple[str, bool, st
     """Yield fields that not all clients can do, whether this one can, and the lack."""
     streams = hasattr(client, "stream")
     reads_no_parts = "does not read a body as it arrives"
-    if workload.read == "chunks":
+    if workload.reading.read == "chunks":
         yield "read", streams, "reads no body in chunks"
-    if workload.upload == "stream":
+    if workload.request.upload == "stream":
         is_able = getattr(client, "streams_uploads", True)
         yield "upload", is_able, "streams no upload of known length"
-    if workload.elapsed:
+    if workload.reading.elapsed:
         is_able = hasattr(client, "timed")
         yield "elapsed", is_able, "does not measure its requests itself"
-    if workload.first_byte:
+    if workload.reading.first_byte:
         yield "first_byte", streams, reads_no_parts
     if workload.stream:
         yield "stream", streams or hasattr(client, "events"), reads_no_parts

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from clientlab.errors import FieldError
+from clientlab.errors import FieldError, FieldKey
 from clientlab.text import suggest_nearest
 
 _Valid = TypeVar("_Valid")
@@ -74,18 +74,25 @@ def first_problem(
         elif isinstance(part, int) or (isinstance(document, dict) and part in document):
             key.append(part)
             document = document[part]
+    key = [shorten(part) if isinstance(part, str) else part for part in key]
     if kind in _UNKNOWN:
-        hint = "; it belongs to another table"
-        if key[-1] not in known:
-            hint = suggest_nearest(str(key[-1]), known)
-        message = f"unknown key{hint}"
-    elif kind in {"missing", "value_error"}:
+        return unknown_key(key, known)
+    if kind in {"missing", "value_error"}:
         message = first["msg"].removeprefix("Value error, ")
     else:
         message = f"{first['msg']}, got {shorten(repr(first['input']))}"
-    return FieldError(
-        [shorten(part) if isinstance(part, str) else part for part in key], message
-    )
+    return FieldError(key, message)
+
+
+def unknown_key(key: FieldKey, known: Collection[str]) -> FieldError:
+    """Return the error of a key that its table does not have.
+
+    `known`: all keys of the document, for a hint.
+    """
+    hint = "; it belongs to another table"
+    if key[-1] not in known:
+        hint = suggest_nearest(str(key[-1]), known)
+    return FieldError(key, f"unknown key{hint}")
 
 
 def shorten(text: str) -> str:

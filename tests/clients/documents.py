@@ -31,7 +31,7 @@ from clientlab.trial.result import (
     Verdict,
 )
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 PLACES = (1, 2, 4, 8, 16)
 """Concurrencies of the sweep in `a_whole_run`."""
@@ -251,8 +251,8 @@ def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> 
             Arm(name=a, strategy=s, upstream=u, route=r, workload=w, link=k)
             for a, s, u, r, w, k in arms
         ],
-        "workloads": {trial.workload: Workload(requests=1000) for trial in planned}
-        or {"workload": Workload()},
+        "workloads": {trial.workload: make_workload(requests=1000) for trial in planned}
+        or {"workload": make_workload()},
     }
     lists: dict[str, list[Trial]] = {"trials": []}
     for trial in trials:
@@ -379,9 +379,9 @@ def a_whole_run() -> Run:
         for place in PLACES
     ]
     workloads = {
-        f"w{place}": Workload(requests=400, concurrency=place) for place in PLACES
+        f"w{place}": make_workload(requests=400, concurrency=place) for place in PLACES
     }
-    workloads["workload"] = Workload(
+    workloads["workload"] = make_workload(
         requests=400, delay=Delay.parse("5ms"), headers={"X-A": "b"}
     )
     rest = {
@@ -481,7 +481,7 @@ def a_hostile_run(words: str) -> Run:
         **dict.fromkeys(("question", "command", "name"), words),
         "arms": arms,
         "workloads": {
-            words: Workload(path=words, headers={words: words}, body=words),
+            words: make_workload(path=words, headers={words: words}, body=words),
             **run.experiment.workloads,
         },
         "shortened": [words],

@@ -12,8 +12,9 @@ from clientlab.clients.client_interface import Budget
 from clientlab.conformance.server import CA_FILE
 from clientlab.errors import kind_of
 from clientlab.strategies import CLIENTS, load
+from clientlab.workload.parts import DEFAULT_CHUNK_SIZE
 from clientlab.workload.requests import requests_of
-from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request, Workload
+from clientlab.workload.workload import Request, make_workload
 
 PATIENCE = 60.0
 """Seconds after which a call of an asyncio client fails the test."""
@@ -23,7 +24,7 @@ def request_to(
     url: str, path: str = "/", *, awaited: bool = False, **workload: Any
 ) -> Request:
     """Return a request as the lab makes it for a workload with these fields."""
-    return requests_of(Workload(path=path, **workload), url, awaited=awaited)(0)
+    return requests_of(make_workload(path=path, **workload), url, awaited=awaited)(0)
 
 
 class OneClient:

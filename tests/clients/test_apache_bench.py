@@ -13,7 +13,7 @@ from clientlab.clients.apache_bench import percentiles, spread
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
 from clientlab.workload.values import Delay, Statuses
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.measured import measure
 from optional_programs import REQUIRED
 
@@ -40,7 +40,7 @@ def test_n_requests_are_completed_and_recorded():
     With kept connections, ab may begin some requests too many at the end.
     """
     requests, in_flight = 50, 8
-    workload = Workload(
+    workload = make_workload(
         path="/item?x=1",
         method="POST",
         payload_size=300,
@@ -74,7 +74,7 @@ def test_n_requests_are_completed_and_recorded():
 def test_concurrency_and_connections_agree_with_the_server(strategy):
     in_flight, requests = 6, 120
     with counting_server(answer, hold=0.01) as server:
-        workload = Workload(requests=requests, concurrency=in_flight, warmup=1)
+        workload = make_workload(requests=requests, concurrency=in_flight, warmup=1)
         measured = measure(strategy, workload, server.url, on_start=server.reset)
         assert server.most_in_flight == in_flight
         assert server.connections == (in_flight if strategy == "ab" else requests)
@@ -98,7 +98,7 @@ def test_statuses_are_errors_and_spread_evenly():
 
     with counting_server(some) as server:
         measured = measure(
-            "ab", Workload(requests=40, concurrency=1, warmup=0), server.url
+            "ab", make_workload(requests=40, concurrency=1, warmup=0), server.url
         )
     assert measured.samples.errors == {"other:not-2xx": 10}
     failed = measured.samples.records["error"] > 0
@@ -141,7 +141,7 @@ def test_times_are_interpolated_between_percentiles():
 )
 def test_a_workload_that_it_cannot_do_is_refused(changes, field):
     with pytest.raises(LabError, match=f"^{field}: "):
-        strategies.check_capabilities(strategies.find("ab"), Workload(**changes))
+        strategies.check_capabilities(strategies.find("ab"), make_workload(**changes))
 
 
 def test_without_the_program_it_is_unavailable(monkeypatch, tmp_path):

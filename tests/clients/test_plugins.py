@@ -16,7 +16,7 @@ from clientlab.cli.catalogue import client_rows, executor_rows, strategy_rows
 from clientlab.errors import PluginError
 from clientlab.results.surroundings import distributions_of
 from clientlab.strategies import check_settings, client_spec, executor_spec, find
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.measured import measure
 
 MINE = """
@@ -190,7 +190,7 @@ def test_an_executor_describes_itself(mine):
 def test_a_users_strategy_is_measured(name, server):
     measured = measure(
         name,
-        Workload(path="/item/{k}", requests=7, concurrency=2, warmup=1),
+        make_workload(path="/item/{k}", requests=7, concurrency=2, warmup=1),
         server.url,
     )
     assert measured.numbers == list(range(7))
@@ -291,7 +291,9 @@ def test_a_packages_strategy_is_measured(server):
     plugins.admit([name])
     check_settings(find(name))
     assert set(strategies.ADMITTED) == {"their-class", "their-executor"}
-    measured = measure(name, Workload(requests=6, concurrency=2, warmup=1), server.url)
+    measured = measure(
+        name, make_workload(requests=6, concurrency=2, warmup=1), server.url
+    )
     assert measured.numbers == list(range(6))
     assert measured.samples.errors == {}
     assert distributions_of(["their-class"]) == {"their-package"}
@@ -355,10 +357,10 @@ def test_a_function_refuses_a_workload_that_needs_more_than_a_url():
     ]
     refused.append({"first_byte": True})
     for fields in refused:
-        assert plugins.FunctionClient.refuses(Workload(**fields))[0] in fields
+        assert plugins.FunctionClient.refuses(make_workload(**fields))[0] in fields
     assert (
         plugins.FunctionClient.refuses(
-            Workload(path="/{k}", duration=2.0, concurrency=3)
+            make_workload(path="/{k}", duration=2.0, concurrency=3)
         )
         is None
     )

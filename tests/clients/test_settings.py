@@ -8,7 +8,7 @@ from clientlab.conformance.load import Gate
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import LabError
 from clientlab.settings import find_upstream
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.measured import measure
 
 
@@ -87,7 +87,7 @@ def test_a_server_sees_the_settings_of_a_strategy(
     with counting_server(lambda _: gate.wait() or ok(), 0.01) as server:
         measured = measure(
             strategy,
-            Workload(requests=requests, concurrency=concurrency, warmup=0),
+            make_workload(requests=requests, concurrency=concurrency, warmup=0),
             server.url,
         )
         assert measured.samples.errors == {}

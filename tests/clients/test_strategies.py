@@ -30,7 +30,7 @@ from clientlab.strategies import (
     unavailable,
 )
 from clientlab.text import first_paragraph
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 
 @pytest.mark.parametrize(
@@ -231,4 +231,4 @@ def test_requests_is_unavailable_if_urllib3_is_another_library(
 )
 def test_a_workload_that_the_client_cannot_do_is_refused(strategy, changes, field):
     with pytest.raises(LabError, match=f"^{field}: .*'{strategy}'"):
-        check_capabilities(find(strategy), Workload(**changes))
+        check_capabilities(find(strategy), make_workload(**changes))

@@ -17,7 +17,7 @@ from clientlab.reports import as_csv
 from clientlab.results.plan import EnvironmentSpec, Target
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.text import MASK, make_printable, mask_text
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
 PLACE = "a-place"
@@ -160,14 +160,16 @@ def test_a_plan_and_its_target_are_stored_without_secrets():
         "Accept": "text/x",
         "Author": "me",
     }
-    workload = Workload(path="/a?token=SECRET&page=2", headers=headers)
+    workload = make_workload(path="/a?token=SECRET&page=2", headers=headers)
     stored = (
         a_run(workloads={"workload": workload})
         .experiment.masked()
         .workloads["workload"]
     )
-    assert stored.path == "/a?token=…&page=2"
-    assert [name for name, value in stored.headers.items() if value != MASK] == [
+    assert stored.request.path == "/a?token=…&page=2"
+    assert [
+        name for name, value in stored.request.headers.items() if value != MASK
+    ] == [
         "Accept",
         "Author",
     ]
@@ -266,7 +268,7 @@ def test_a_resumed_run_needs_its_secret_headers_again(tmp_path, monkeypatch, cap
         assert call("run", "--resume", "last", "--header", header) == 0
     assert {one.headers["authorization"] for one in server.seen} == {"Bearer SECRET"}
     run = Store(Path("results")).read("last")
-    assert next(iter(run.experiment.workloads.values())).headers == {
+    assert next(iter(run.experiment.workloads.values())).request.headers == {
         "Authorization": "…"
     }
     assert "--header 'Authorization: …'" in run.experiment.command

@@ -16,7 +16,7 @@ from grafana_foundation_sdk.models.prometheus import Dataquery
 
 from clientlab.cluster.exporter import FAMILIES
 from clientlab.cluster.live_metrics import ARM_LABELS, RunMetrics
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_planned_trial
 from grafana_panels import DASHBOARDS, FOLDER, expressions, panels
 from mockupstream.metrics import Book, UpstreamCollector
@@ -101,7 +101,7 @@ def test_no_query_averages_quantiles_or_mixes_runs(name):
 @pytest.fixture
 def exported(tmp_path) -> set[str]:
     """The names of all metrics that workers, the exporter and upstreams export."""
-    workload = Workload(stream="sse", rate=1)
+    workload = make_workload(stream="sse", rate=1)
     run = RunMetrics("run", "experiment")
     trial = run.begin(a_planned_trial(), workload, workload, Path(tmp_path))
     trial.started()

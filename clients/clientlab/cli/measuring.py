@@ -9,7 +9,6 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -44,8 +43,9 @@ from clientlab.running.schedule import estimate_seconds, estimate_seconds_left
 from clientlab.running.trial_runner import TrialRunner, check_disk, try_functions
 from clientlab.testbeds import Servers
 from clientlab.text import MASK, make_printable, mask_text
+from clientlab.workload.checks import check_request_line
 from clientlab.workload.recordings import pin_recorded_requests
-from clientlab.workload.workload import NUMBER_FIELD, Workload, check_request_line
+from clientlab.workload.workload import NUMBER_FIELD, Workload, change
 
 
 def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
@@ -233,9 +233,8 @@ def _plan_resumed(run: Run, request: RunRequest) -> tuple[Target, Plan]:
             value=run.run,
         )
     for workload in plan.workloads.values():
-        pin_recorded_requests(
-            workload
-        )  # raises FieldError if the recorded requests have changed
+        # Raises FieldError if the recorded requests have changed.
+        pin_recorded_requests(workload)
     names = dict.fromkeys(arm.strategy for arm in plan.arms)
     if unknown := [name for name in request.strategies if name not in names]:
         raise FieldError(
@@ -288,7 +287,8 @@ def _with_secrets(run: Run, request: RunRequest) -> dict[str, Workload]:
     headers = request.workload.get("headers", {})
     given = {name.lower(): value for name, value in headers.items()}
     masked, workloads = set[str](), {}
-    for key, one in run.experiment.workloads.items():
+    for key, workload in run.experiment.workloads.items():
+        one = workload.request
         hidden = {
             name: name.lower() for name, value in one.headers.items() if value == MASK
         }
@@ -310,8 +310,9 @@ def _with_secrets(run: Run, request: RunRequest) -> dict[str, Workload]:
             )
             raise FieldError(["resume"], message, value=run.run)
         check_request_line(one.method, path.replace(NUMBER_FIELD, ""), whole)
-        workloads[key] = replace(one, headers=whole, path=path)
-    if paths[0] not in {"/", *(one.path for one in workloads.values())}:
+        workloads[key] = change(workload, headers=whole, path=path)
+    known = {workload.request.path for workload in workloads.values()}
+    if paths[0] not in {"/", *known}:
         raise FieldError(["path"], "the run goes on as it was planned; leave it out")
     if unknown := [name for name in headers if name.lower() not in masked]:
         raise FieldError(

@@ -17,16 +17,41 @@ from typing import ClassVar
 from clientlab.clients.client_interface import Budget, ClientSpec, Opened, Quirks
 from clientlab.errors import ErrorTable
 from clientlab.workload.load import is_warm
+from clientlab.workload.parts import BODY_FIELDS
 from clientlab.workload.workload import (
+    DONE_BY_LAB,
     NUMBER_FIELD,
     Request,
     ToolReport,
     Workload,
     encodes_each,
+    first_beyond,
+    names_of,
     varies,
 )
 
 _BODIES = {"POST": "-p", "PUT": "-u"}
+_ABLE = (DONE_BY_LAB | names_of("request") | {"timeout"}) - {
+    "rate",
+    "stages",
+    "parse",
+    "expect",
+}
+_CLOSED = "sends the next request when one has ended"
+_REASONS = {
+    "rate": _CLOSED,
+    "stages": _CLOSED,
+    "replay": "sends one request again and again",
+    "decode": "decodes no response",
+    "parse": "parses no response",
+    "read": "keeps no body",
+    "elapsed": "has only its own clock",
+    "stream": "reads no streams of events",
+    "first_byte": "reports no first byte",
+    "expect": "names no status",
+}
+"""Field that it is not able to do → why."""
+
 _OUT = "ab.percentiles.csv"
 _BODY = "ab.body"
 _FAILED = re.compile(r"\(Connect: (\d+), Receive: (\d+), .*Exceptions: (\d+)\)")
@@ -64,56 +89,26 @@ class ApacheBench:
         """Return the first field that keeps `ab` from running the workload, and the
         reason; None if it can.
         """
-        one, closed = (
-            "sends one request again and again",
-            "sends the next request when one has ended",
-        )
-        parts = (
-            workload.body,
-            workload.body_base64,
-            workload.payload_size,
-            workload.upload_size,
-        )
-        has_body = any(part is not None for part in parts)
+        name = first_beyond(workload, _ABLE)
+        if name is not None:
+            reason = _REASONS.get(name, "cannot do this")
+            return name, f"{reason}; leave out `{name}`"
+        request = workload.request
+        has_body = any(getattr(request, name) is not None for name in BODY_FIELDS)
+        one = "sends one request again and again"
         reasons = (
-            (workload.rate is not None, "rate", f"{closed}; leave out `rate`"),
-            (workload.stages is not None, "stages", f"{closed}; leave out `stages`"),
             (
-                workload.requests is None,
+                workload.load.requests is None,
                 "duration",
                 "counts its requests; set `requests` instead",
             ),
-            (workload.replay is not None, "replay", f"{one}; leave out `replay`"),
-            (NUMBER_FIELD in workload.path, "path", f"{one}; leave out {{k}}"),
+            (NUMBER_FIELD in request.path, "path", f"{one}; leave out {{k}}"),
             (encodes_each(workload), "encode", f"{one}; leave out `encode`"),
             (varies(workload), "delay", f"{one}; write a constant delay"),
-            (workload.decode, "decode", "decodes no response; leave out `decode`"),
-            (workload.parse, "parse", "parses no response; leave out `parse`"),
-            (workload.read == "chunks", "read", "keeps no body; leave out `read`"),
             (
-                workload.upload == "stream",
+                request.upload == "stream",
                 "upload",
                 "holds the body in memory; leave out `upload`",
-            ),
-            (
-                workload.elapsed,
-                "elapsed",
-                "has only its own clock; leave out `elapsed`",
-            ),
-            (
-                workload.stream is not None,
-                "stream",
-                "reads no streams of events; leave out `stream`",
-            ),
-            (
-                workload.first_byte,
-                "first_byte",
-                "reports no first byte; leave out `first_byte`",
-            ),
-            (
-                workload.expect is not None,
-                "expect",
-                "names no status; leave out `expect`",
             ),
             (
                 is_warm(workload),
@@ -121,7 +116,7 @@ class ApacheBench:
                 "opens its connections in its own time; write cold",
             ),
             (
-                has_body and workload.method not in _BODIES,
+                has_body and request.method not in _BODIES,
                 "method",
                 "sends a body with POST and PUT only",
             ),

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from clientlab.errors import ErrorTable
-from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
+from clientlab.workload.parts import DEFAULT_CHUNK_SIZE
+from clientlab.workload.workload import Request
 
 if TYPE_CHECKING:
     import ssl  # gevent has to patch it first

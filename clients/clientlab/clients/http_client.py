@@ -22,7 +22,8 @@ from clientlab.clients.client_interface import (
     tls_context,
 )
 from clientlab.errors import ErrorTable, Fault
-from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
+from clientlab.workload.parts import DEFAULT_CHUNK_SIZE
+from clientlab.workload.workload import Request
 
 
 class _ThreadState(threading.local):

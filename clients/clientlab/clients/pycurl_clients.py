@@ -21,8 +21,9 @@ from clientlab.clients.client_interface import (
 )
 from clientlab.clients.libcurl import classify_error, make_limits
 from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
+from clientlab.workload.parts import DEFAULT_CHUNK_SIZE
 from clientlab.workload.requests import Upload
-from clientlab.workload.workload import DEFAULT_CHUNK_SIZE, Request
+from clientlab.workload.workload import Request
 
 
 class _ThreadState(threading.local):

@@ -113,7 +113,9 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
     planned_share = planned
     if shard is not None:
         share = take_share(workload, shard, planned.concurrency)
-        planned_share = planned.model_copy(update={"concurrency": share.concurrency})
+        planned_share = planned.model_copy(
+            update={"concurrency": share.load.concurrency}
+        )
     result: Trial | ShardReport
     # Dask removes the folder of a worker that was killed.
     with tempfile.TemporaryDirectory(

@@ -35,7 +35,7 @@ from clientlab.conformance.server import (
 )
 from clientlab.strategies import Strategy, executor_spec
 from clientlab.trial.process_handle import TrialStalled
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 # Seconds after the time limit from which a client is late; a busy machine needs less.
 SLACK = 2.0
@@ -165,7 +165,7 @@ def _send_each(strategy: Strategy, parts: Sequence[Fault]) -> tuple[Evidence, st
 
     If silence stalls the trial, return why, and repeat it without silence.
     """
-    workload = Workload(
+    workload = make_workload(
         path="/{k}",
         requests=len(parts),
         concurrency=1,
@@ -224,7 +224,7 @@ def check_certificates(strategy: Strategy) -> Iterator[CheckResult]:
     other_ca = server.server_context(server.OTHER_CA, version)
     other_name = server.server_context(server.OTHER_NAME, version)
     sound = server.server_context(server.SOUND, version)
-    workload = Workload(
+    workload = make_workload(
         path="/item/{k}", method="DELETE", requests=6, concurrency=1, warmup=0
     )
     # Some clients open a connection ahead, so there are more good certificates than
@@ -348,5 +348,7 @@ def check_unanswered(strategy: Strategy) -> Iterator[CheckResult]:
 def _connect(strategy: Strategy, listener: socket.socket) -> Evidence:
     scheme = "https" if speaks_http2(strategy) else "http"
     target = CountingServer(scheme, listener.getsockname()[1])
-    workload = Workload(requests=1, concurrency=1, warmup=0, timeout=_CONNECT_TIMEOUT)
+    workload = make_workload(
+        requests=1, concurrency=1, warmup=0, timeout=_CONNECT_TIMEOUT
+    )
     return measure(strategy, workload, target)

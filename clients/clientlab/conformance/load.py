@@ -32,7 +32,7 @@ from clientlab.strategies import Strategy, client_spec, executor_spec
 from clientlab.trial.process_handle import TrialFailed
 from clientlab.trial.sample_log import process_notes
 from clientlab.workload.requests import requests_of
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import change, make_workload
 
 PATIENCE = 5.0  # seconds until requests, or the ends of processes, count as missing
 
@@ -79,11 +79,11 @@ def _send(strategy: Strategy, method: str, requests: int, concurrency: int) -> E
 
     The server holds the first ones until enough are in flight.
     """
-    workload = Workload(
+    workload = make_workload(
         path="/item/{k}?x=1", requests=requests, concurrency=concurrency, warmup=1
     )
     if not client_spec(strategy.client).url_only:
-        workload = replace(
+        workload = change(
             workload,
             method=method,
             headers={"X-Mine": "yes"},
@@ -143,7 +143,7 @@ def _judge_load(evidence: Evidence) -> Iterator[CheckResult]:
 
 def _judge_targets(evidence: Evidence) -> CheckResult:
     """Check that each request reached the server once, and no other."""
-    requests = evidence.workload.requests or 0
+    requests = evidence.workload.load.requests or 0
     count = Counter(seen.target for seen in evidence.server.seen)
     wanted = {f"/item/{number}?x=1" for number in range(requests)}
     repeated = {target for target, times in count.items() if times > 1}
@@ -167,8 +167,8 @@ def _judge_targets(evidence: Evidence) -> CheckResult:
 def _judge_concurrency(evidence: Evidence) -> Iterator[CheckResult]:
     """Check how many requests were in flight, and how many connections were opened."""
     strategy = evidence.strategy
-    requests = evidence.workload.requests or 0
-    asked = evidence.workload.concurrency or 1
+    requests = evidence.workload.load.requests or 0
+    asked = evidence.workload.load.concurrency or 1
     allowed = strategy.in_flight(asked, requests)
     most = evidence.server.most_in_flight
     message = f"{allowed} may be in flight at once; {most} were"
@@ -201,7 +201,7 @@ def _judge_connections(
     check = "connection policy"
     policy = evidence.strategy.policy
     quirks = evidence.client.quirks
-    requests = evidence.workload.requests or 0
+    requests = evidence.workload.load.requests or 0
     opened = evidence.server.connections
     if policy == "per call":
         message = (
@@ -210,7 +210,8 @@ def _judge_connections(
         )
         return judge(check, opened == requests, message, checks.KEPT)
     limit = 2 * full if quirks.opens_ahead else full
-    closes_each = quirks.closes_after_head and evidence.workload.method == "HEAD"
+    method = evidence.workload.request.method
+    closes_each = quirks.closes_after_head and method == "HEAD"
     if has_small_pool or closes_each:
         # A small pool throws connections away, and opens them again.
         limit = requests
@@ -228,8 +229,8 @@ def _find_changes(evidence: Evidence) -> Iterator[tuple[str, Cause | None]]:
 
     They concern the method, the headers and the body.
     """
-    method = evidence.workload.method
-    size = evidence.workload.payload_size
+    method = evidence.workload.request.method
+    size = evidence.workload.request.payload_size
     wanted = "empty"
     pattern = b""
     if size:
@@ -279,7 +280,7 @@ def _find_wrong_records(evidence: Evidence) -> Iterator[tuple[str, Cause | None]
 
     Each request is recorded once, with status 200 and without an error.
     """
-    requests = evidence.workload.requests or 0
+    requests = evidence.workload.load.requests or 0
     recorded = len(evidence.numbers)
     if sorted(evidence.numbers) != list(range(requests)):
         yield (
@@ -297,9 +298,10 @@ def _find_wrong_records(evidence: Evidence) -> Iterator[tuple[str, Cause | None]
 
 def _find_partly_read(evidence: Evidence) -> Iterator[tuple[str, Cause]]:
     """Yield the answers of which the client read more or fewer bytes than were sent."""
+    has_bodies = evidence.workload.request.method != "HEAD"
     sizes = evidence.samples.records["bytes"].tolist()
     for number, size in zip(evidence.numbers, sizes, strict=True):
-        sent = 0 if evidence.workload.method == "HEAD" else len(_make_body(number))
+        sent = len(_make_body(number)) if has_bodies else 0
         if number not in evidence.kinds and size != sent:
             message = (
                 f"the answer to request {number} has {sent} bytes, and {size} were read"
@@ -318,7 +320,7 @@ def check_duration(strategy: Strategy) -> Iterator[CheckResult]:
             if time.monotonic() > limit:
                 raise TrialFailed(f"a workload of {seconds:g} s went on for 15 s")
 
-        workload = Workload(duration=seconds, concurrency=4, warmup=1)
+        workload = make_workload(duration=seconds, concurrency=4, warmup=1)
         evidence = measure_against(
             lambda _: ok(), strategy, workload, hold=0.01, watch=watch
         )
@@ -361,7 +363,7 @@ def check_stop(strategy: Strategy) -> Iterator[CheckResult]:
 
     # libcurl in the main thread delays a signal until its request ends, so the workload
     # has a time limit.
-    workload = Workload(
+    workload = make_workload(
         path="/item/{k}?x=1", requests=40, concurrency=10, warmup=1, timeout=3.0
     )
     broken = ""

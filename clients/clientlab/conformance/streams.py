@@ -21,7 +21,7 @@ from clientlab.conformance.server import Paced, Respond
 from clientlab.strategies import Strategy, client_spec, executor_spec, load
 from clientlab.workload.streams import StreamFormat
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 _EVENTS = 8
 # Seconds between events; the longer one if events were late: the machine may be busy.
@@ -88,7 +88,7 @@ def check_streams(strategy: Strategy) -> Iterator[CheckResult]:
     usable = client.formats or _FORMATS
     form = next(name for name in _FORMATS if name in usable)
     for pause in _PAUSES:
-        workload = Workload(
+        workload = make_workload(
             stream=form,
             every=Delay("", (pause,)),
             events=_EVENTS,

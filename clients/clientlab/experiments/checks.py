@@ -14,13 +14,11 @@ from clientlab.experiments.experiment import Experiment
 from clientlab.experiments.planning import table_of
 from clientlab.results.plan import Arm, Plan
 from clientlab.settings import find_upstream
+from clientlab.workload.checks import check_shards, check_workload, spell_path
 from clientlab.workload.load import check_load, expected_requests, is_open
 from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.workload import (
     Workload,
-    check_shards,
-    check_workload,
-    spell_path,
     take_share,
 )
 
@@ -89,25 +87,20 @@ def check_plan(
 
 def _check_pages(workload: Workload) -> None:
     """Raise FieldError for a page of the upstream itself, also a recorded one."""
-    field, urls = "path", [spell_path(workload.path)]
+    field = "path"
+    urls = [spell_path(workload.request.path)]
     if workload.replay is not None:
-        field, urls = (
-            "replay",
-            [one.url for one in read_recorded_requests(workload).requests],
-        )
-    if page := next(
-        (
-            page
-            for page in _OWN_PAGES
-            if page in {url.partition("?")[0] for url in urls}
-        ),
-        None,
-    ):
-        message = (
-            "the lab's upstreams do not count requests for their own pages; leave it"
-            " out, or use `url`"
-        )
-        raise FieldError([field], message, value=f"with {page}")
+        field = "replay"
+        recorded = read_recorded_requests(workload.replay)
+        urls = [request.url for request in recorded.requests]
+    paths = {url.partition("?")[0] for url in urls}
+    for page in _OWN_PAGES:
+        if page in paths:
+            message = (
+                "the lab's upstreams do not count requests for their own pages; leave"
+                " it out, or use `url`"
+            )
+            raise FieldError([field], message, value=f"with {page}")
 
 
 def check_concurrency(plan: Plan, given: int | None, say: Say) -> None:
@@ -246,7 +239,7 @@ def _find_lack_of_files(arm: Arm, workload: Workload) -> str | None:
         or several
     ):
         return None
-    in_flight = strategy.in_flight(workload.concurrency, count)
+    in_flight = strategy.in_flight(workload.load.concurrency, count)
     files, limit = (
         _OWN_FILES + (in_flight if count is None else min(in_flight, count)),
         most_open_files(),
@@ -276,7 +269,7 @@ def _check_strategy(arm: Arm, workload: Workload, *, secure: bool) -> None:
         raise FieldError(
             ["duration"],
             f"{message}; set `requests` instead",
-            value=f"{workload.duration:g}",
+            value=f"{workload.load.duration:g}",
         )
     if client.program and secure:
         raise LabError(
@@ -289,8 +282,8 @@ def _check_strategy(arm: Arm, workload: Workload, *, secure: bool) -> None:
             f" {arm.route} has none"
         )
         raise LabError(f"{message}; use the route proxy-tls alone, or an https:// URL")
-    in_flight = strategy.in_flight(workload.concurrency, count)
-    if "concurrency" in arm.axes and in_flight != workload.concurrency:
+    in_flight = strategy.in_flight(workload.load.concurrency, count)
+    if "concurrency" in arm.axes and in_flight != workload.load.concurrency:
         message = (
             f"it is an axis, but strategy {arm.strategy!r} always has {in_flight:,}"
             " requests in flight"
@@ -306,10 +299,8 @@ def _check_strategy(arm: Arm, workload: Workload, *, secure: bool) -> None:
         )
         raise FieldError(["shards"], message)
     share = take_share(workload, 0, in_flight)
-    if (
-        strategy.in_flight(share.concurrency, expected_requests(share))
-        != share.concurrency
-    ):
+    asked = share.load.concurrency
+    if strategy.in_flight(asked, expected_requests(share)) != asked:
         message = (
             f"a setting of strategy {strategy.name!r} fixes its {in_flight:,} requests"
             " in flight"

@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from clientlab.errors import FieldError
 from clientlab.results.plan import (
     OWN_UPSTREAM,
     AxisValue,
@@ -23,13 +24,25 @@ from clientlab.results.plan import (
     ExperimentParts,
     VersionName,
 )
+from clientlab.validation import validate
+from clientlab.workload.parts import Switch
 from clientlab.workload.values import LINK_PARTS, parse_bandwidth, parse_rtt, text_of
-from clientlab.workload.workload import Switch, Workload
+from clientlab.workload.workload import Workload, flatten, name_of, nest
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 Route = Literal["direct", "proxy", "proxy-tls"]
 
 _WORKLOADS = TypeAdapter(Workload)
+
+
+def validate_workload(values: Mapping[str, Any]) -> Workload:
+    """Return the workload of these fields, by name. Raise FieldError."""
+    document = nest(values)
+    try:
+        return validate(_WORKLOADS.validate_python, document)
+    except FieldError as error:
+        key = name_of(error.key)
+        raise FieldError(key, error.message, value=error.value) from error
 
 
 def check_axis(values: list[Any]) -> list[Any]:
@@ -86,11 +99,9 @@ class WorkloadTable(LinkedTable):
     axes: dict[str, list[AxisValue]] = {}
 
     def at(self, place: Mapping[str, AxisValue]) -> Workload:
-        """Return the workload with these values of its axes. Raise ValidationError."""
+        """Return the workload with these values of its axes. Raise FieldError."""
         return (
-            _WORKLOADS.validate_python({**vars(self.first), **place})
-            if place
-            else self.first
+            validate_workload({**flatten(self.first), **place}) if place else self.first
         )
 
 

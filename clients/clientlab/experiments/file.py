@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from clientlab.experiments.experiment import (
     Experiment,
     WorkloadTable,
     check_axis,
+    validate_workload,
 )
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import (
@@ -29,35 +30,26 @@ from clientlab.results.plan import (
 )
 from clientlab.strategies import file_of, split_pair
 from clientlab.text import suggest_nearest
-from clientlab.validation import validate
+from clientlab.validation import unknown_key, validate
 from clientlab.workload.values import LINK_PARTS, find_time_without_unit, text_of
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import FIELDS, PARTS, Workload, names_of
 
 _Fields = dict[str, Any]
 
-_NO_AXIS = (
+_NO_AXIS = names_of("replay", "limits") | {
     "headers",
     "body",
     "body_base64",
-    "replay",
-    "replay_sha256",
-    "replay_times",
-    "skip_bad",
-    "max_gap",
     "seed",
-    "timeout",
-    "deadline",
-    "request_limit",
-    "memory_limit",
     "warmup",
     "expect",
     "cold",
-)
+}
 """Fields of a workload that hold several values, or are equal for all arms."""
 
 _TIMES = {"rtt"}.union(
     name
-    for table in (Workload, RunSettings)
+    for table in (Workload, *PARTS.values(), RunSettings)
     for name, kind in table.__annotations__.items()
     if re.search(r"\b(Time|Delay|Stages)\b", kind)
 )
@@ -74,7 +66,7 @@ class FileTables(BaseModel):
     quick: dict[str, Any] = {}  # values of the quick form
 
 
-_KEYS = frozenset(one.name for one in fields(Workload)).union(
+_KEYS = frozenset(FIELDS).union(
     *(
         model.model_fields
         for model in (
@@ -191,7 +183,7 @@ def _claim_conditions(experiment: Experiment) -> dict[str, list[object]]:
     """
     plan = make_plan(experiment)
     arms = {
-        arm.name: (arm.link, plan.workloads[arm.workload].concurrency)
+        arm.name: (arm.link, plan.workloads[arm.workload].load.concurrency)
         for arm in plan.arms
     }
     return {
@@ -278,10 +270,10 @@ def _make_workload(name: str, common: _Fields, table: _Fields) -> WorkloadTable:
                 for value in values
             ),
         ]
-        checked = [
-            validate(lambda first: WorkloadTable(first=first), point, _KEYS).first
-            for point in points
-        ]
+        for key in first:
+            if key not in FIELDS:
+                raise unknown_key([key], _KEYS)
+        checked = [validate_workload(point) for point in points]
         return validate(
             WorkloadTable.model_validate, {"first": checked[0], "axes": axes, **link}
         )
@@ -319,11 +311,11 @@ def _with_absolute_paths(experiment: Experiment, folder: Path) -> Experiment:
             update={"strategy": resolve(arm.strategy, "arms", name, "strategy")}
         )
     for name, table in experiment.workloads.items():
-        if table.first.replay is not None:
-            replay = str((folder / table.first.replay).resolve())
-            workloads[name] = table.model_copy(
-                update={"first": replace(table.first, replay=replay)}
-            )
+        replay = table.first.replay
+        if replay is not None:
+            file = str((folder / replay.file).resolve())
+            first = replace(table.first, replay=replace(replay, file=file))
+            workloads[name] = table.model_copy(update={"first": first})
     for name, spec in experiment.environments.items():
         found = (
             None

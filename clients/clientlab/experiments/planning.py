@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from clientlab.errors import FieldError, FieldKey
@@ -21,7 +20,7 @@ from clientlab.validation import validate
 from clientlab.workload.load import is_open, is_warm
 from clientlab.workload.recordings import pin_recorded_requests
 from clientlab.workload.values import make_link, write_link_part
-from clientlab.workload.workload import Workload, draw_seed
+from clientlab.workload.workload import Workload, change, draw_seed, value_of
 
 
 def make_plan(
@@ -51,7 +50,7 @@ def make_plan(
             pinned = pin_recorded_requests(workload)
         except FieldError as error:
             raise error.within("workloads", arm.group or arm.workload) from error
-        workloads[arm.workload] = replace(
+        workloads[arm.workload] = change(
             pinned, connections="warm" if is_warm(workload) else "cold"
         )
     found = {
@@ -122,16 +121,17 @@ def _at_first_rate(experiment: Experiment) -> Experiment:
     for name, table in experiment.workloads.items():
         first = table.first
         for field in ("rate", "stages", "requests", "replay_times"):
-            if getattr(first, field) not in {None, False} or field in table.axes:
+            if value_of(first, field) not in {None, False} or field in table.axes:
                 message = "the search for the highest rate chooses it; leave it out"
                 raise FieldError(("workloads", name, field), message, also=["find_max"])
-        if first.duration is None:
+        load = first.load
+        if load.duration is None:
             raise FieldError(
                 ("workloads", name, "duration"),
                 "a search needs the length of its trials; write one",
             )
-        searched = replace(
-            first, rate=FIRST_RATE, max_late=first.max_late or first.duration
+        searched = change(
+            first, rate=FIRST_RATE, max_late=load.max_late or load.duration
         )
         tables[name] = table.model_copy(update={"first": searched})
     return experiment.changed(workloads=tables)
@@ -328,7 +328,7 @@ def planned_claims(
             if table.sweep
             else []
         )
-        requests = workloads[by_name[found["a"] or sweep[0]].workload].requests
+        requests = workloads[by_name[found["a"] or sweep[0]].workload].load.requests
         text = table.text.replace(
             "{requests}", "as many" if requests is None else f"{requests:,}"
         )
@@ -386,7 +386,7 @@ def _find_problem(
                 f", which the schedule of arm {arm.name!r} decides; compare p99 or"
                 " achieved_rate"
             )
-        if figure.total and workload.duration is not None:
+        if figure.total and workload.load.duration is not None:
             better = (
                 f'write figure = "{_PER_REQUEST[figure.key]}", or give the arm a number'
                 " of requests"
@@ -397,7 +397,7 @@ def _find_problem(
                 f", which arm {arm.name!r} does not record; write"
                 f" {_NEEDED[figure.needs]}"
             )
-    counts = sorted({workloads[arm.workload].requests or 0 for arm in arms})
+    counts = sorted({workloads[arm.workload].load.requests or 0 for arm in arms})
     if figure.total and len(counts) > 1:
         numbers = " and ".join(f"{count:,}" for count in counts)
         return (

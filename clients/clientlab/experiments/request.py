@@ -38,9 +38,17 @@ from clientlab.testbeds.external import ExternalServers
 from clientlab.text import mask_headers, mask_text
 from clientlab.validation import validate
 from clientlab.workload.load import longest_pause
+from clientlab.workload.parts import Replay
 from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.values import LINK_PARTS, Stages, write_link_part
-from clientlab.workload.workload import NOT_MEASURED, Workload
+from clientlab.workload.workload import (
+    FIELDS,
+    NOT_MEASURED,
+    Workload,
+    change,
+    flatten,
+    value_of,
+)
 
 # Rounds of a cold run without `rounds`: its trials are short, and vary more than
 # others.
@@ -58,7 +66,7 @@ class RunRequest:
     An empty field was not given and replaces nothing.
 
     An option has the name of the field that it fills: a field of this class, of
-    `RunSettings` or of `Workload`.
+    `RunSettings` or of a workload.
     """
 
     command: str = "clientlab run"  # for the run file
@@ -82,7 +90,7 @@ class RunRequest:
     )  # given fields of `RunSettings`
     workload: Mapping[str, Any] = field(
         default_factory=dict
-    )  # given fields of `Workload`
+    )  # given fields of workloads, by name
     name: str | None = None  # of the run
     resume: str | None = None  # name of the run to continue
     folder: Path = Path("results")
@@ -107,11 +115,7 @@ class RunRequest:
         settings = {
             name: given.pop(name) for name in RunSettings.model_fields if name in given
         }
-        workload = {
-            one.name: given.pop(one.name)
-            for one in fields(Workload)
-            if one.name in given
-        }
+        workload = {name: given.pop(name) for name in FIELDS if name in given}
         own = {one.name: given[one.name] for one in fields(cls) if one.name in given}
         return cls(command=command, settings=settings, workload=workload, **own)
 
@@ -267,11 +271,11 @@ def plan_run(
         _check_gaps(plan)
     for fault in faults.values():
         say(fault)
-    for path, one in {
-        one.replay: one for one in plan.workloads.values() if one.replay is not None
-    }.items():
-        if left_out := read_recorded_requests(one).left_out:
-            say(f"{path}: left out: {left_out}")
+    replays = dict.fromkeys(workload.replay for workload in plan.workloads.values())
+    for replay in filter(None, replays):
+        left_out = read_recorded_requests(replay).left_out
+        if left_out:
+            say(f"{replay.file}: left out: {left_out}")
     if plan.unavailable_arms:
         say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
     return plan
@@ -285,7 +289,8 @@ def _check_gaps(plan: Plan) -> None:
     if hours <= _MOST_HOURS:
         return
     for workload in plan.workloads.values():
-        if workload.replay_times and workload.max_gap is None:
+        replay = workload.replay
+        if replay is not None and replay.times and replay.max_gap is None:
             gap = longest_pause(workload) / _HOUR
             message = (
                 f"the run would take {hours:,.0f} h, with {gap:,.0f} h between two"
@@ -484,7 +489,7 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
     _check_conflicts(base, request, {*changes, *workload, *request.link})
     changes["workloads"] = {
         name: table.model_copy(
-            update={"first": replace(table.first, **workload), **request.link}
+            update={"first": change(table.first, **workload), **request.link}
         )
         for name, table in base.workloads.items()
     }
@@ -521,10 +526,11 @@ def _workload_changes(base: Experiment, request: RunRequest) -> dict[str, Any]:
         and "find_max" not in request.settings
     ):
         skip_bad = changes.get(
-            "skip_bad", any(table.first.skip_bad for table in base.workloads.values())
+            "skip_bad",
+            any(value_of(table.first, "skip_bad") for table in base.workloads.values()),
         )
         recorded = read_recorded_requests(
-            Workload(replay=changes["replay"], skip_bad=skip_bad)
+            Replay(file=changes["replay"], skip_bad=skip_bad)
         )
         if not recorded.weights:
             changes.setdefault("requests", len(recorded.requests))
@@ -611,7 +617,7 @@ def _describe_changes(base: Experiment, changed: Experiment) -> list[str]:
                     for each in (value if isinstance(value, list) else [value])
                 )
                 yield part, ", ".join(texts) or None
-            for name, value in vars(table.first).items():
+            for name, value in flatten(table.first).items():
                 if name not in {"seed", *NOT_MEASURED}:
                     yield name, value
 

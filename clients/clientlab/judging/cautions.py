@@ -269,7 +269,7 @@ def overlong(of: Scope) -> str | None:
     if not of.trials:
         return None
     worst = max(of.trials, key=lambda trial: trial.figures.wall_seconds or 0.0)
-    asked = of.run.experiment.workloads[worst.planned.workload].duration
+    asked = of.run.experiment.workloads[worst.planned.workload].load.duration
     taken = worst.figures.wall_seconds or 0.0
     if asked is None or worst.figures.open_load is not None:
         return None

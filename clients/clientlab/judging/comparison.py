@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from clientlab.errors import FieldError, LabError
@@ -30,7 +30,7 @@ from clientlab.statistics.ratios import (
 )
 from clientlab.trial.result import Trial
 from clientlab.workload.values import Link, Written
-from clientlab.workload.workload import NOT_MEASURED, Workload
+from clientlab.workload.workload import NOT_MEASURED, flatten
 
 FLOOR = 0.10
 """Share by which equal runs may differ as wholes, if too few earlier ones show it."""
@@ -425,7 +425,7 @@ def _comparable(
             trial
             for trial in trials
             if not trial.figures.errors
-            and not workloads[trial.planned.workload].duration
+            and not workloads[trial.planned.workload].load.duration
         ]
     return trials
 
@@ -450,18 +450,13 @@ def unlike(base: Run, other: Run) -> Iterator[str]:
     searches = base.experiment.find_max, other.experiment.find_max
     yield from _describe_change("the runs have find_max", *searches)
     workloads = [(before[name].workload, after[name].workload) for name in common]
-    measured = [
-        field.name for field in fields(Workload) if field.name not in NOT_MEASURED
-    ]
     for name, other_name in dict.fromkeys(workloads):
-        workload = base.experiment.workloads[name]
-        other_workload = other.experiment.workloads[other_name]
-        for part in measured:
-            yield from _describe_change(
-                f"workload {name!r} has {part}",
-                getattr(workload, part),
-                getattr(other_workload, part),
-            )
+        others = flatten(other.experiment.workloads[other_name])
+        for field, value in flatten(base.experiment.workloads[name]).items():
+            if field not in NOT_MEASURED:
+                yield from _describe_change(
+                    f"workload {name!r} has {field}", value, others[field]
+                )
     # In a search the rates differ, and with them the concurrency of unbounded
     # strategies.
     if None in searches:

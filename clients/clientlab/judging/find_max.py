@@ -24,7 +24,7 @@ from clientlab.statistics.histogram import FEWEST_REQUESTS
 from clientlab.statistics.ratios import Ratio, typical_figure
 from clientlab.trial.bottleneck import describe_growth
 from clientlab.trial.result import HighestRate, PlannedTrial, Trial
-from clientlab.workload.workload import MOST_REQUESTS
+from clientlab.workload.parts import MOST_REQUESTS
 
 USUAL_TRIALS = 15
 """About how many trials a search takes.
@@ -202,7 +202,7 @@ def search_of(
     if probes and probes[-1].status == "lost" and probes[-1].planned.order >= since:
         return Search(probes, conditions, outcomes, None)
     (workload,) = [planned.workload for planned in plan.arms if planned.name == arm]
-    seconds = plan.workloads[workload].duration or 1.0
+    seconds = plan.workloads[workload].load.duration or 1.0
     seed = f"{plan.seed}:{number}:{arm}"
     draw = random.Random(seed).random()  # noqa: S311 - a rate, not a secret
     start = _rounded(FIRST_RATE * _STEP ** (draw - 0.5))

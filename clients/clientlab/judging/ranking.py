@@ -614,11 +614,11 @@ def load_of(run: Run, trial: Trial) -> OfferedLoad:
         return OfferedLoad(concurrency if trial.highest_rate is None else None)
     workload = run.experiment.workloads[trial.planned.workload]
     rate = load.planned_per_second
-    if workload.arrivals == "poisson":
+    if workload.load.arrivals == "poisson":
         schedule = expected_schedule(workload)
         if schedule is not None:
             rate = schedule.count / schedule.span
-    return OfferedLoad(concurrency, rate, workload.stages)
+    return OfferedLoad(concurrency, rate, workload.load.stages)
 
 
 def _fell_short(trial: Trial) -> bool:

@@ -646,7 +646,7 @@ def _sweep(
 ) -> Sweep:
     """Return the chart of the curves along an axis."""
     every = list(chain.from_iterable(arms_by_name.values()))
-    counts = {run.experiment.workloads[arm.workload].requests for arm in every}
+    counts = {run.experiment.workloads[arm.workload].load.requests for arm in every}
     trials = chain.from_iterable(run.trials_of(arm.name) for arm in every)
     requests = counts.pop() if len(counts) == 1 else None
     factor, label = _charted_seconds(requests, ranked_by(trials))

@@ -330,7 +330,7 @@ def _failed_trials(run: Run) -> DataTable:
     for trial in sorted(failed_for_good(run), key=_arm_of):
         planned = trial.planned
         finished = f"{trial.figures.requests:,}"
-        requests = run.experiment.workloads[planned.workload].requests
+        requests = run.experiment.workloads[planned.workload].load.requests
         if requests is not None:
             finished += f" of {requests:,}"
         kinds = [f"{count:,} {kind}" for kind, count in trial.figures.errors.items()]

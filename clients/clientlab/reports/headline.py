@@ -210,39 +210,41 @@ def load_line(plan: Plan, workload: Workload) -> str:
 
 
 def _request_parts(workload: Workload) -> Iterator[str]:
-    if workload.replay:
-        yield "recorded requests"
+    request, replay, stream = workload.request, workload.replay, workload.stream
+    if replay is None:
+        yield mask_text(f"{request.method} {shorten(request.path)}")
     else:
-        yield mask_text(f"{workload.method} {shorten(workload.path)}")
-    if workload.replay_times:
-        yield "at their recorded times"
-    if workload.max_gap is not None:
-        yield f"gaps of at most {units.time(workload.max_gap)}"
+        yield "recorded requests"
+        if replay.times:
+            yield "at their recorded times"
+        if replay.max_gap is not None:
+            yield f"gaps of at most {units.time(replay.max_gap)}"
     if workload.delay is not None:
         yield f"delay {workload.delay}"
-    if workload.stream is not None:
-        options = filter(None, (workload.stream, workload.stream_options))
+    if stream is not None:
+        options = filter(None, (stream.format, stream.options))
         yield f"streams ({'&'.join(options)})"
-    first = f"after {workload.first}"
-    if workload.events == 1:
-        yield f"one event {first}"
-    elif workload.events is not None:
-        yield f"{workload.events:,} events every {workload.every}, the first {first}"
+        first = f"after {stream.first}"
+        if stream.events == 1:
+            yield f"one event {first}"
+        elif stream.events is not None:
+            yield f"{stream.events:,} events every {stream.every}, the first {first}"
 
 
 def _schedule_parts(plan: Plan, workload: Workload) -> Iterator[str]:
+    load = workload.load
     if plan.find_max is not None:
         yield f"at rates that the search for the highest with {plan.find_max} chooses"
-    elif workload.rate is not None:
-        yield f"{units.rate(workload.rate)} requests/s, {workload.arrivals}"
-    if workload.stages is not None:
-        yield f"stages {workload.stages}, {workload.arrivals}"
-    if workload.duration is not None:
-        yield f"for {units.time(workload.duration)}"
-    if workload.requests is not None and workload.cold:
+    elif load.rate is not None:
+        yield f"{units.rate(load.rate)} requests/s, {load.arrivals}"
+    if load.stages is not None:
+        yield f"stages {load.stages}, {load.arrivals}"
+    if load.duration is not None:
+        yield f"for {units.time(load.duration)}"
+    if load.requests is not None and workload.cold:
         yield "one request from a new interpreter"
-    elif workload.requests is not None:
-        yield f"{workload.requests:,} requests"
+    elif load.requests is not None:
+        yield f"{load.requests:,} requests"
 
 
 def threshold_lines(results: Sequence[ThresholdResult]) -> list[str]:

@@ -351,10 +351,10 @@ def _group(run: Run, key: ranking.GroupKey, rows: list[Row]) -> Group:
     body_sizes = [0.0]
     for trial in chain.from_iterable(row.trials for row in rows):
         workload = run.experiment.workloads[trial.planned.workload]
-        requests.add(workload.requests)
+        requests.add(workload.load.requests)
         received = trial.figures.bytes_received or 0
         body_sizes.append(received / max(1, trial.figures.requests))
-        body_sizes.append(workload.upload_size or 0)
+        body_sizes.append(workload.request.upload_size or 0)
     within, baseline = ranking.baseline_of(run) or (None, None)
     return Group(
         key.title,

@@ -17,7 +17,7 @@ from clientlab.results.plan import AxisValue, Names, Plan, Target, Texts
 from clientlab.trial.result import Placement, Time, Trial
 from clientlab.validation import DocumentPart
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
 """The format of run files.
 
 Raise it with a change that older files do not fit, and convert those in `read_run`.
@@ -117,7 +117,7 @@ class Resumption(DocumentPart):
 class Run(DocumentPart):
     """One execution of an experiment."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     run: str  # the run's name, which is that of its folder
     clientlab: str  # version
     created: Time

@@ -19,7 +19,7 @@ from clientlab.errors import FieldError
 from clientlab.trial.result import Trial
 from clientlab.units import Unit
 from clientlab.workload.values import Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, value_of
 
 When = Literal["always", "known", "large bodies", "durations"]
 """A table shows a column always, if a trial has the figure, if bodies have 1 MiB or
@@ -134,7 +134,7 @@ class Figure:
         A link takes the place of a delay.
         """
         linked = self.needs == "delay" and link is not None
-        return self.needs is None or linked or bool(getattr(workload, self.needs))
+        return self.needs is None or linked or bool(value_of(workload, self.needs))
 
     def values(self, trials: Iterable[Trial]) -> list[float]:
         """Return the figure of each finished trial that has it, in their order.

@@ -47,7 +47,7 @@ def write(
         unavoidable = np.nan_to_num(asked) + planned.link.rtt
     kinds = np.array([found.kinds.get(code, "") for code in range(256)])
     first_byte = unknown
-    if workload.first_byte:
+    if workload.reading.first_byte:
         first_byte = records["seconds"] - records["elapsed"]
     columns = {
         # `order` in the run document.
@@ -64,7 +64,7 @@ def write(
         "delay_seconds": asked,  # of the upstream; NaN without a delay
         # NaN without a delay or a link.
         "overhead_seconds": records["seconds"] - unavoidable,
-        "elapsed_seconds": records["elapsed"] if workload.elapsed else unknown,
+        "elapsed_seconds": records["elapsed"] if workload.reading.elapsed else unknown,
         "first_byte_seconds": first_byte,
     }
     archive = folder / FOLDER / f"trial-{planned.order:04d}.npz"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -17,8 +17,9 @@ from clientlab.text import mask_headers, mask_text
 from clientlab.trial.result import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.units import WRITTEN, wanted
 from clientlab.validation import DocumentPart
+from clientlab.workload.parts import Switch, Time
 from clientlab.workload.values import LINK_PARTS, Link, ParsedBy, Written
-from clientlab.workload.workload import MOST_SEED, Switch, Time, Workload
+from clientlab.workload.workload import MOST_SEED, Workload, change
 
 AxisValue = bool | int | float | str
 Names = list[str]
@@ -301,9 +302,9 @@ class Plan(ExperimentParts):
         """
         workloads = {}
         for name, workload in self.workloads.items():
-            headers = mask_headers(workload.headers)
-            path = mask_text(workload.path)
-            workloads[name] = replace(workload, headers=headers, path=path)
+            headers = mask_headers(workload.request.headers)
+            path = mask_text(workload.request.path)
+            workloads[name] = change(workload, headers=headers, path=path)
         specs = {}
         for name, spec in self.environments.items():
             masked = list(map(mask_text, spec.requirements))

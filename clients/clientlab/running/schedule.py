@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from math import ceil
 
@@ -36,7 +35,12 @@ from clientlab.workload.load import (
     expected_schedule,
     is_steady,
 )
-from clientlab.workload.workload import Workload, delay_of, reseed_for_round
+from clientlab.workload.workload import (
+    Workload,
+    change,
+    delay_of,
+    reseed_for_round,
+)
 
 Due = tuple[int, str]
 """A trial that is left to measure: its round, from 1, and the name of its arm."""
@@ -116,7 +120,7 @@ def plan_turn(
     for index, arm in enumerate(turn):
         workload = (whole or plan).workloads[arm.workload]
         if search_rate is not None:
-            workload = replace(workload, rate=search_rate)
+            workload = change(workload, rate=search_rate)
         workload = reseed_for_round(workload, plan.seed, number)
         trial = PlannedTrial(
             **{
@@ -161,7 +165,7 @@ def count_slices(run: Run, arm: Arm) -> int:
     if not before:
         return most
     shortest = find_least_duration(before)
-    return max(1, min(most, int((workload.duration or 0.0) / shortest)))
+    return max(1, min(most, int((workload.load.duration or 0.0) / shortest)))
 
 
 DEFAULT_TIME_BUDGET = 600.0
@@ -294,15 +298,15 @@ def _estimate_trial_seconds(arm: Arm, workload: Workload, answer: float) -> floa
         _count_in_flight(arm, workload),
         answer + _estimate_wait(arm, workload),
     )
-    warm_up = count_warm_up(workload, in_flight) or workload.warmup
+    warm_up = count_warm_up(workload, in_flight) or workload.load.warmup
     before = _TRIAL_SECONDS + in_flight * _CONNECTION_SECONDS
     before += max(ceil(warm_up / in_flight) * wait, warm_up * _REQUEST_SECONDS)
     if (schedule := expected_schedule(workload)) is not None:
         return before + schedule.length + wait
-    if workload.requests is None:
-        return before + (workload.duration or 0.0) + wait
-    waves = max(1.0, workload.requests / in_flight)
-    return before + max(waves * wait, workload.requests * _REQUEST_SECONDS)
+    if workload.load.requests is None:
+        return before + (workload.load.duration or 0.0) + wait
+    waves = max(1.0, workload.load.requests / in_flight)
+    return before + max(waves * wait, workload.load.requests * _REQUEST_SECONDS)
 
 
 def find_most_in_flight(plan: Plan) -> int:
@@ -315,7 +319,7 @@ def _count_in_flight(arm: Arm, workload: Workload) -> int:
     how many requests arrive.
     """
     return strategies.find(arm.strategy).in_flight(
-        workload.concurrency, expected_requests(workload)
+        workload.load.concurrency, expected_requests(workload)
     )
 
 

@@ -50,6 +50,7 @@ from clientlab.workload.load import (
     most_late,
     requests_in,
 )
+from clientlab.workload.parts import Load
 from clientlab.workload.values import Link
 from clientlab.workload.workload import (
     ShardWorkload,
@@ -174,7 +175,7 @@ class TrialRunner:
         Return the trial if it failed because of it.
         """
         share = take_share(workload, index, planned.concurrency)
-        part = planned.model_copy(update={"concurrency": share.concurrency})
+        part = planned.model_copy(update={"concurrency": share.load.concurrency})
         found = take_steps(self._steps(part, share, folder, progressed, start))
         if isinstance(found, ShardReport):
             return found
@@ -367,20 +368,20 @@ def compute_deadline(
     tenth of the timeout. Only this tenth is divided by the requests in flight: an
     upstream may serve one request after the other.
     """
-    if workload.deadline is not None:
-        return workload.deadline
-    warm_up = count_warm_up(workload, in_flight) or workload.warmup
+    if workload.limits.deadline is not None:
+        return workload.limits.deadline
+    warm_up = count_warm_up(workload, in_flight) or workload.load.warmup
     requests = warm_up + (requests_in(workload) or 0)
     schedule = arrivals_of(workload)
     duration = (
-        (workload.duration or 0.0)
+        (workload.load.duration or 0.0)
         if schedule is None
         else schedule.length + most_late(workload)
     )
     trips = 0.0 if link is None else _ROUND_TRIPS * link.rtt
     waits = max(estimate_mean_delay(workload), stream_seconds(workload))
-    each = waits + _SHARE_OF_TIMEOUT * workload.timeout / in_flight + trips
-    return _FLOOR_SECONDS + 2 * workload.timeout + duration + requests * each
+    each = waits + _SHARE_OF_TIMEOUT * workload.limits.timeout / in_flight + trips
+    return _FLOOR_SECONDS + 2 * workload.limits.timeout + duration + requests * each
 
 
 class TrialWatch:
@@ -477,16 +478,8 @@ def try_functions(
         workload = replace(
             plan.workloads[arm.workload],
             delay=None,
-            requests=1,
-            duration=None,
-            rate=None,
-            stages=None,
-            arrivals="uniform",
-            max_late=None,
-            concurrency=1,
+            load=Load(requests=1, concurrency=1, connections="cold", warmup=1),
             shards=1,
-            connections="cold",
-            warmup=1,
         )
         target = arm.target
         testbed.serve(target[0])

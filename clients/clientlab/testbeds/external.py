@@ -24,8 +24,9 @@ from clientlab.testbeds.servers import LOOPBACK
 from clientlab.text import mask_text
 from clientlab.trial.context import PeerAddress
 from clientlab.trial.server_counters import ServerCounters
+from clientlab.workload.parts import EventStream
 from clientlab.workload.requests import requests_of
-from clientlab.workload.workload import Request, Workload
+from clientlab.workload.workload import Request, Workload, change
 
 _PROBES = 3
 _SHOWN = 200  # bytes of an answer that is an error
@@ -88,7 +89,7 @@ class ExternalTarget:
             beginning.extend(chunk[: _SHOWN - len(beginning)])
 
         try:
-            status = self._send(request, workload.timeout, keep_beginning)
+            status = self._send(request, workload.limits.timeout, keep_beginning)
         except Exception as error:
             reason = (
                 f"no response to {request.method}"
@@ -103,10 +104,13 @@ class ExternalTarget:
                 ["url"], f"{reason}; {hint}", value=mask_text(request.url)
             ) from error
         # Single requests of a recording may have failed when it was made.
-        if workload.replay is None and status_kind(status, workload.expect) is not None:
+        if (
+            workload.replay is None
+            and status_kind(status, workload.reading.expect) is not None
+        ):
             message = (
-                f"status {status} for each of {_PROBES} {workload.method}s, so every"
-                " request would be an error"
+                f"status {status} for each of {_PROBES} {workload.request.method}s, so"
+                " every request would be an error"
             )
             if answer := " ".join(beginning.decode(errors="replace").split()):
                 message += f" ({mask_text(answer)})"
@@ -114,7 +118,8 @@ class ExternalTarget:
                 "correct the path, the method or the headers, or name the statuses of"
                 " successes with `expect`"
             )
-            if "Content-Type" in request.headers.keys() - workload.headers.keys():
+            added = request.headers.keys() - workload.request.headers.keys()
+            if "Content-Type" in added:
                 advice += (
                     f"; the body was sent as {request.headers['Content-Type']}:"
                     " `headers` names no Content-Type"
@@ -138,12 +143,12 @@ class ExternalTarget:
 
         try:
             with contextlib.suppress(_Answered):
-                self._send(request, workload.timeout, stop_reading)
+                self._send(request, workload.limits.timeout, stop_reading)
         except Exception as error:  # noqa: BLE001 - whatever its kind, there was no response
             reason = str(error) or type(error).__name__
             silent = (
                 f"{self.name} does not answer a plain {request.method} within"
-                f" {workload.timeout:g} s ({reason})"
+                f" {workload.limits.timeout:g} s ({reason})"
             )
             return find_exhaustion(error) or silent
         self._unanswered = None
@@ -205,23 +210,23 @@ class ExternalTarget:
         """
         fitted = workload
         if workload.stream is not None:
-            path = "/" if workload.path == "/stream" else workload.path
-            fitted = replace(
-                workload, marks=False, first=None, every=None, events=None, path=path
-            )
-        fitted = fitted if self.path == "/" else replace(fitted, path=self.path)
+            stream = EventStream(format=workload.stream.format, marks=False)
+            request = workload.request
+            if request.path == "/stream":  # of the lab's upstreams
+                request = replace(request, path="/")
+            fitted = replace(fitted, stream=stream, request=request)
+        if self.path != "/":
+            fitted = change(fitted, path=self.path)
         return self.named_in(fitted) if linked else fitted
 
     def named_in(self, workload: Workload) -> Workload:
         """Return the workload with the server's name in the header Host, unless it has
         one, for use behind a link.
         """
-        named = any(name.lower() == "host" for name in workload.headers)
-        return (
-            workload
-            if named
-            else replace(workload, headers={**workload.headers, "Host": self.name})
-        )
+        headers = workload.request.headers
+        if any(name.lower() == "host" for name in headers):
+            return workload
+        return change(workload, headers={**headers, "Host": self.name})
 
     def check_link(self) -> None:
         """Raise FieldError if clients that verify the server's certificate cannot

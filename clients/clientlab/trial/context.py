@@ -102,7 +102,7 @@ class TrialContext:
     def concurrency(self) -> int:
         """Largest number of requests in flight at once, over all processes."""
         expected = expected_requests(self.workload)
-        return self.strategy.in_flight(self.workload.concurrency, expected)
+        return self.strategy.in_flight(self.workload.load.concurrency, expected)
 
 
 @dataclass(frozen=True)

@@ -172,18 +172,19 @@ def follow_events(  # noqa: PLR0913 - what a caller knows
     texts if `hands_over_texts` is true; or its method `stream`, which passes on chunks
     as they arrive.
     """
-    if workload.stream is None or log.events is None:
+    stream = workload.stream
+    if stream is None or log.events is None:
         raise ValueError("a workload without a stream")
     parses = hasattr(client, "events")
-    pattern = _TEXTS[workload.stream]
+    pattern = _TEXTS[stream.format]
     if getattr(client, "hands_over_texts", False):
         pattern = b""  # a text may be a line feed
-    elif parses and workload.stream == "sse":
+    elif parses and stream.format == "sse":
         pattern = _PARSED_SSE
     new_sink = partial(
         EventSink,
         log.events,
-        expected=workload.events if workload.marks else None,
+        expected=stream.events if stream.marks else None,
         pattern=re.compile(pattern, re.MULTILINE),
     )
     current = 0

@@ -163,7 +163,7 @@ class TrialRequests:
         )
 
     def _sum_elapsed(self) -> float | None:
-        if not self._workload.elapsed:
+        if not self._workload.reading.elapsed:
             return None
         records = self.samples.records
         return float(records["elapsed"][records["error"] == 0].sum(dtype="f8"))
@@ -173,7 +173,7 @@ class TrialRequests:
 
         They start like latencies.
         """
-        if not self._workload.first_byte:
+        if not self._workload.reading.first_byte:
             return None
         timed = self.timed[self._counted]
         good = timed["error"] == 0
@@ -221,9 +221,10 @@ class TrialRequests:
 
         These paths have no query.
         """
-        if self._workload.replay is None:
+        replay = self._workload.replay
+        if replay is None:
             return []
-        recorded = read_recorded_requests(self._workload)
+        recorded = read_recorded_requests(replay)
         place_of = choose_places(self._workload, recorded)
         paths = [request.url.partition("?")[0] for request in recorded.requests]
         names = list(dict.fromkeys(paths))

@@ -220,11 +220,11 @@ def _find_load(
     wall = outcome.wall_seconds
     mean_rate = len(records) / wall if wall else 0.0
     if is_steady(workload) and not outcome.extended:
-        duration = workload.duration or 0.0
+        duration = workload.load.duration or 0.0
         steady = find_steady(samples, outcome, duration, slots)
         rate = rate_of(steady.windows) or mean_rate
         return _Load(rate, max(0.0, wall - duration), steady)
-    if workload.requests is None or not shards:
+    if workload.load.requests is None or not shards:
         return _Load(mean_rate)
     # The requests are shared out in advance, so one shard may have to go on when the
     # others are done.

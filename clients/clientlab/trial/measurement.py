@@ -203,7 +203,8 @@ class _WarmTrial:
         if start is None and self.context.shards > 1:
             start = time.perf_counter() + START_AHEAD
         begins = time.perf_counter() if start is None else start
-        self.lock_waits.until = begins + (self.context.workload.duration or math.inf)
+        duration = self.context.workload.load.duration
+        self.lock_waits.until = begins + (duration or math.inf)
         self.processes.resume(start)
         self.watch.wait_for("sent", self.lock_waits.look)
         self.rests.sent(is_last=True)
@@ -227,7 +228,7 @@ class _WarmTrial:
             firsts.append(next_number(folder))
             self.processes.resume(firsts[-1])
             if index % _SLICES_PER_LOOK == min(_SLICES_PER_LOOK, count) // 2:
-                time.sleep((self.context.workload.duration or 0.0) / count / 2)
+                time.sleep((self.context.workload.load.duration or 0.0) / count / 2)
                 self.lock_waits.look()
             self.watch.wait_for("sent")
             is_last = index == count - 1
@@ -296,7 +297,7 @@ def choose_slices(context: TrialContext, wave: float | None) -> int:
     if not context.least_waves or wave is None:
         return context.slices
     shortest = max(_SHORTEST_SLICE, context.least_waves * wave)
-    fitting = int(1e-9 + (context.workload.duration or 0.0) / shortest)
+    fitting = int(1e-9 + (context.workload.load.duration or 0.0) / shortest)
     return max(1, min(context.slices, fitting))
 
 
@@ -380,22 +381,22 @@ class Watch:
         self._counters = [FinishedCounter(folder) for folder in self._folders]
         self._began = time.monotonic()
         self._deadline = deadline
-        self._timeout = workload.timeout
-        self._patience = workload.timeout + patience
+        self._timeout = workload.limits.timeout
+        self._patience = workload.limits.timeout + patience
         self._pause = longest_pause(workload)
-        if workload.request_limit is None:
+        if workload.limits.request_limit is None:
             self._request_seconds = self._patience + stream_seconds(workload)
         else:
-            self._request_seconds = workload.request_limit
-        if workload.memory_limit is None:
+            self._request_seconds = workload.limits.request_limit
+        if workload.limits.memory_limit is None:
             self._most_bytes = _SHARE_OF_FREE * _find_free_memory()
         else:
-            self._most_bytes = workload.memory_limit * context.shards
+            self._most_bytes = workload.limits.memory_limit * context.shards
         if context.warm:
             shards = [context.of_shard(shard) for shard in range(context.shards)]
             self._warm_up = sum(shard.warm_up for shard in shards)
         else:
-            self._warm_up = workload.warmup * context.shards
+            self._warm_up = workload.load.warmup * context.shards
         planned = requests_in(workload)
         self._requests = math.inf if planned is None else planned
         self._before = 0, 0

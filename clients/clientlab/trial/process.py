@@ -91,7 +91,7 @@ def main(
         load_libraries(context)
         if context.workload.replay is not None:
             # Before the clock starts; forked processes share the requests.
-            read_recorded_requests(context.workload)
+            read_recorded_requests(context.workload.replay)
             gc.collect()
             gc.freeze()  # a collection of garbage would look at each of them
         if context.slices > 1:
@@ -233,11 +233,11 @@ def _run_whole(
     if schedule is not None:
         begin_schedule(Path(context.folder), began)
         numbers: RequestNumbers = PacedNumbers(schedule, began)
-    elif workload.requests is not None:
-        numbers = RequestNumbers(workload.requests)
+    elif workload.load.requests is not None:
+        numbers = RequestNumbers(workload.load.requests)
     else:
         # At least as many requests begin as may be in flight.
-        deadline = began + (workload.duration or 0.0)
+        deadline = began + (workload.load.duration or 0.0)
         numbers = steady.numbers_until(deadline, least=context.concurrency)
     executor.run(numbers)
     clock.rest(events)
@@ -283,7 +283,7 @@ def _run_in_slices(context: TrialContext, events: Events) -> None:
     steady = _SteadyCpu(context.concurrency)
     slices: list[tuple[float, float]] = []
     count = int(events.send_and_wait("waiting"))
-    length = (context.workload.duration or 0.0) / count
+    length = (context.workload.load.duration or 0.0) / count
     while True:
         if perf_counter() - rested > context.rest:
             executor.run(
@@ -326,13 +326,13 @@ def _make_cold_executor(context: TrialContext) -> Executor:
 
     The connections of that one are closed.
     """
-    if context.workload.warmup:
+    if context.workload.load.warmup:
         folder = str(Path(context.folder) / WARM_UP_FOLDER)
         apart = make_executor(replace(context, folder=folder))
         if hasattr(apart, "preload"):
             apart.preload()
         apart.open()
-        apart.run(RequestNumbers(context.workload.warmup))
+        apart.run(RequestNumbers(context.workload.load.warmup))
         apart.close()
         del apart
         gc.collect()

@@ -78,7 +78,8 @@ def find_difference(
     if problem or use.in_flight:
         return problem
     # Encoding each body anew would make all requests look different.
-    workload = replace(workload, encode="once")
+    request = replace(workload.request, encode="once")
+    workload = replace(workload, request=request)
     is_complete = not report.unknown and (use.requests or 0) >= report.calls
     if varies(workload) and not is_complete:
         return None  # nobody knows which of the requests the upstream got

@@ -78,7 +78,7 @@ class CallerFactory:
 
     def record(self, connections: int) -> SteppedCaller:
         workload = self.context.workload
-        if workload.first_byte or workload.stream:
+        if workload.reading.first_byte or workload.stream:
             raise PluginError(
                 "an executor that drives its client reads no body as it arrives; choose"
                 " another one"
@@ -372,7 +372,7 @@ def choose_follower(recording: Recording, *, awaited: bool) -> Follow | None:
     log = recording.log
     if workload.stream is not None:
         return partial(follow_events, log, workload, recording.client, awaited=awaited)
-    if workload.elapsed or workload.first_byte:
+    if workload.reading.elapsed or workload.reading.first_byte:
         return partial(log_times, log, awaited=awaited)
     return None
 
@@ -385,10 +385,10 @@ def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
     """
     if workload.stream is not None:  # `follow_events` gives it a sink
         return client.events if hasattr(client, "events") else client.stream  # type: ignore[no-any-return]
-    if workload.first_byte:
+    if workload.reading.first_byte:
         return _time_first_byte(client.stream, awaited=awaited)
-    if workload.elapsed or workload.read != "chunks":
-        method: Send = client.timed if workload.elapsed else client.send
+    if workload.reading.elapsed or workload.reading.read != "chunks":
+        method: Send = client.timed if workload.reading.elapsed else client.send
         return method
     stream = client.stream
 

@@ -92,10 +92,10 @@ class Recording:
         self.same = None if varies(workload) else self.request(-1)
         # Whether these are timed
         self.encodes = encodes_each(workload)
-        self.parses = workload.parse
-        self.expected = workload.expect
+        self.parses = workload.reading.parse
+        self.expected = workload.reading.expect
         # `refused` returns 0 for every status below.
-        self.refuses_from = 400 if workload.expect is None else 0
+        self.refuses_from = 400 if workload.reading.expect is None else 0
         self._counts_connections = not spec.quirks.uncounted
         settings = strategies.select_settings(context.strategy, spec.import_path)
         self.client: Any = client_class(
@@ -168,13 +168,13 @@ def _make_budget(context: TrialContext, connections_limit: int) -> Budget:
     pool = settings.get("pool", connections_limit) or 0
     if settings.get("library_defaults"):
         pool = None
-    reads_pieces = workload.first_byte or workload.stream
+    reads_pieces = workload.reading.first_byte or workload.stream
     return Budget(
         pool,
-        workload.timeout,
+        workload.limits.timeout,
         context.address.ca_file,
-        None if reads_pieces else workload.chunk_size,
-        workload.decode,
+        None if reads_pieces else workload.reading.chunk_size,
+        workload.reading.decode,
     )
 
 
@@ -214,7 +214,7 @@ def _make_log(context: TrialContext) -> SampleLog:
     expected = requests_in(whole.workload)
     if expected is None:
         rate = _GUESSED_RATE if workload.stream is None else _GUESSED_STREAMS
-        expected = int((whole.workload.duration or 0.0) * rate) + 1
+        expected = int((whole.workload.load.duration or 0.0) * rate) + 1
     log = SampleLog(folder, -warm_up, warm_up + expected, shard, whole.shards)
     if workload.stream is not None:
         log.events = EventLog(folder)

@@ -20,9 +20,10 @@ from itertools import pairwise
 from typing import Literal
 
 from clientlab.errors import FieldError
+from clientlab.workload.parts import MOST_REQUESTS
 from clientlab.workload.recordings import read_recorded_requests
 from clientlab.workload.values import Stages, draw_share
-from clientlab.workload.workload import MOST_REQUESTS, ShardWorkload, Workload
+from clientlab.workload.workload import ShardWorkload, Workload
 
 # Poisson arrivals in a trial; drawing that many takes about 20 s and 80 MB.
 _MOST_DRAWN = 10_000_000
@@ -174,9 +175,9 @@ Cached, because the arrivals of a Poisson process are drawn one by one.
 def is_open(workload: Workload) -> bool:
     """Return whether requests arrive by a schedule."""
     return (
-        workload.rate is not None
-        or workload.stages is not None
-        or workload.replay_times
+        workload.load.rate is not None
+        or workload.load.stages is not None
+        or workload.keeps_times
     )
 
 
@@ -187,16 +188,18 @@ def is_warm(workload: Workload) -> bool:
     A number of requests is a job, which includes opening its connections. A duration is
     a part of a running service, and so are requests at their recorded times.
     """
-    if workload.connections is None:
-        return workload.duration is not None or workload.replay_times
-    return workload.connections == "warm"
+    load = workload.load
+    if load.connections is None:
+        return load.duration is not None or workload.keeps_times
+    return load.connections == "warm"
 
 
 def is_steady(workload: Workload) -> bool:
     """Return whether only the steady part of a trial counts: a closed load for a
     duration, on warm connections.
     """
-    return workload.duration is not None and not is_open(workload) and is_warm(workload)
+    lasts = workload.load.duration is not None
+    return lasts and not is_open(workload) and is_warm(workload)
 
 
 def is_staggered(workload: Workload) -> bool:
@@ -232,7 +235,7 @@ def count_warm_up(workload: Workload, in_flight: int) -> int:
     if not is_warm(workload):
         return 0
     waves = _WARM_UP_WAVES if is_steady(workload) and workload.stream is None else 1
-    return max(workload.warmup, waves * in_flight)
+    return max(workload.load.warmup, waves * in_flight)
 
 
 def arrivals_of(workload: Workload) -> Arrivals | None:
@@ -240,16 +243,13 @@ def arrivals_of(workload: Workload) -> Arrivals | None:
     if not is_open(workload):
         return None
     whole: Arrivals
-    if workload.replay_times:
-        whole = _RecordedArrivals(read_recorded_requests(workload).times)
+    load = workload.load
+    if workload.replay is not None and workload.replay.times:
+        whole = _RecordedArrivals(read_recorded_requests(workload.replay).times)
     else:
-        stages = workload.stages or Stages(((0.0, workload.rate or 0.0),))
+        stages = load.stages or Stages(((0.0, load.rate or 0.0),))
         whole = plan_arrivals(
-            stages,
-            workload.arrivals,
-            workload.seed,
-            workload.requests,
-            workload.duration,
+            stages, load.arrivals, workload.seed, load.requests, load.duration
         )
     return (
         _ShardArrivals(whole, workload.index, workload.of)
@@ -262,7 +262,8 @@ def expected_schedule(workload: Workload) -> Arrivals | None:
     """Return the schedule of an open load as if its arrivals were evenly spaced, or
     None for a closed load.
     """
-    return arrivals_of(replace(workload, arrivals="uniform"))
+    load = replace(workload.load, arrivals="uniform")
+    return arrivals_of(replace(workload, load=load))
 
 
 def requests_in(workload: Workload) -> int | None:
@@ -270,7 +271,7 @@ def requests_in(workload: Workload) -> int | None:
     duration.
     """
     schedule = arrivals_of(workload)
-    return workload.requests if schedule is None else schedule.count
+    return workload.load.requests if schedule is None else schedule.count
 
 
 def expected_requests(workload: Workload) -> int | None:
@@ -278,14 +279,15 @@ def expected_requests(workload: Workload) -> int | None:
     closed load for a duration.
     """
     schedule = expected_schedule(workload)
-    return workload.requests if schedule is None else schedule.count
+    return workload.load.requests if schedule is None else schedule.count
 
 
 def most_late(workload: Workload) -> float:
     """Return the seconds behind its planned start after which a request is dropped:
     `max_late`, or the timeout.
     """
-    return workload.timeout if workload.max_late is None else workload.max_late
+    most = workload.load.max_late
+    return workload.limits.timeout if most is None else most
 
 
 def longest_pause(workload: Workload) -> float:
@@ -300,20 +302,22 @@ def check_load(workload: Workload) -> None:
     """Raise FieldError for an open load that cannot be sent, and for its options in a
     closed load.
     """
-    stages, duration = workload.stages, workload.duration
+    load = workload.load
+    stages, duration = load.stages, load.duration
     if (schedule := expected_schedule(workload)) is None:
         for field in ("arrivals", "max_late"):
-            if (given := getattr(workload, field)) not in {"uniform", None}:
+            given = getattr(workload.load, field)
+            if given not in {"uniform", None}:
                 raise FieldError(
                     [field],
                     "only an open load has it; set `rate` or `stages`, or leave it out",
                     value=given,
                 )
         return
-    if workload.replay_times:
+    if workload.keeps_times:
         _check_recorded_times(workload)
         return
-    if workload.rate is not None and stages is not None:
+    if load.rate is not None and stages is not None:
         raise FieldError(
             ["rate"],
             "a load has one rate or several stages; leave out one of them",
@@ -326,7 +330,7 @@ def check_load(workload: Workload) -> None:
             " more"
         )
         raise FieldError(["requests" if duration is None else "duration"], message)
-    is_drawn = workload.arrivals == "poisson"
+    is_drawn = load.arrivals == "poisson"
     most = _MOST_DRAWN if is_drawn else MOST_REQUESTS
     if schedule.count > most:
         why = ", because each arrival is drawn before the trial" if is_drawn else ""
@@ -346,7 +350,7 @@ def check_load(workload: Workload) -> None:
 
 def _check_recorded_times(workload: Workload) -> None:
     for field in ("rate", "stages", "arrivals"):
-        if getattr(workload, field) not in {None, "uniform"}:
+        if getattr(workload.load, field) not in {None, "uniform"}:
             raise FieldError(
                 [field],
                 "the recorded times are the schedule; leave it out",

@@ -40,13 +40,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from clientlab.errors import FieldError
+from clientlab.workload.checks import check_request_line, spell_path
+from clientlab.workload.parts import Replay
 from clientlab.workload.values import draw_share
-from clientlab.workload.workload import (
-    Request,
-    Workload,
-    check_request_line,
-    spell_path,
-)
+from clientlab.workload.workload import Request, Workload
 
 _LOGS = "Caddy (JSON), Traefik, Envoy, AWS ALB, nginx and Apache (combined, common)"
 _SUPPORTED = f"HAR, JSON Lines, vegeta's JSON targets, and access logs of {_LOGS}"
@@ -124,9 +121,7 @@ class Recorded:
     left_out: str  # how many entries are not sent, and why; empty if all are
 
 
-_known: dict[
-    tuple[object, ...], Recorded
-] = {}  # by digest, `skip_bad`, `replay_times` and `max_gap`
+_known: dict[Replay, Recorded] = {}  # with the digests of their files
 
 
 def pin_recorded_requests(workload: Workload) -> Workload:
@@ -136,65 +131,50 @@ def pin_recorded_requests(workload: Workload) -> Workload:
     With `replay_times`, it also gets their number. Raise FieldError if they cannot be
     read, or if fields conflict.
     """
-    if workload.replay is None:
-        for field in ("replay_times", "skip_bad", "max_gap"):
-            if getattr(workload, field):
-                raise FieldError(
-                    [field],
-                    "only recorded requests have it; set `replay` too, or leave it out",
-                )
+    replay, load = workload.replay, workload.load
+    if replay is None:
         return workload
-    if workload.max_gap is not None and not workload.replay_times:
+    if replay.max_gap is not None and not replay.times:
         message = (
             "only recorded times have gaps; set `replay_times` too, or leave it out"
         )
         raise FieldError(["max_gap"], message)
-    recorded = _open(workload)
-    if workload.replay_times:
-        if workload.duration is not None or workload.requests not in {
-            None,
-            len(recorded.requests),
-        }:
-            field = "requests" if workload.duration is None else "duration"
+    recorded = _open(replay)
+    if replay.times:
+        count = len(recorded.requests)
+        if load.duration is not None or load.requests not in {None, count}:
+            field = "requests" if load.duration is None else "duration"
             raise FieldError(
                 [field],
                 "the recorded times decide it; leave it out",
                 also=["replay_times"],
             )
-        workload = replace(workload, requests=len(recorded.requests))
-    return replace(workload, replay_sha256=recorded.digest)
+        load = replace(load, requests=count)
+    replay = replace(replay, sha256=recorded.digest)
+    return replace(workload, replay=replay, load=load)
 
 
-def read_recorded_requests(workload: Workload) -> Recorded:
-    """Return the recorded requests of a workload, whose file a process reads once.
-
-    Raise FieldError.
-    """
-    return _known.get(_key_of(workload, workload.replay_sha256)) or _open(workload)
+def read_recorded_requests(replay: Replay) -> Recorded:
+    """Return recorded requests, whose file a process reads once. Raise FieldError."""
+    return _known.get(replay) or _open(replay)
 
 
-def _key_of(workload: Workload, digest: str | None) -> tuple[object, ...]:
-    return digest, workload.skip_bad, workload.replay_times, workload.max_gap
-
-
-def _open(workload: Workload) -> Recorded:
-    path, digest = workload.replay or "", workload.replay_sha256
+def _open(replay: Replay) -> Recorded:
     try:
-        content = Path(path).read_bytes()
-        found = hashlib.sha256(content).hexdigest()
-        if digest is not None and digest != found:
+        content = Path(replay.file).read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        if replay.sha256 not in {None, digest}:
             raise ValueError(
                 "the file has changed since the run was planned; restore it, or measure"
                 " anew"
             )
-        key = _key_of(workload, found)
-        if key not in _known:
-            _known[key] = _read(content, found, workload)
+        pinned = replace(replay, sha256=digest)
+        if pinned not in _known:
+            _known[pinned] = _read(content, digest, replay)
     except (OSError, ValueError) as error:
-        raise FieldError(
-            ["replay"], getattr(error, "strerror", None) or str(error), value=path
-        ) from error
-    return _known[key]
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FieldError(["replay"], reason, value=replay.file) from error
+    return _known[pinned]
 
 
 def choose_places(workload: Workload, recorded: Recorded) -> Callable[[int], int]:
@@ -224,8 +204,8 @@ class _Entry(NamedTuple):
     lasted: Any = 0.0
 
 
-def _read(content: bytes, digest: str, workload: Workload) -> Recorded:
-    timed = workload.replay_times
+def _read(content: bytes, digest: str, replay: Replay) -> Recorded:
+    timed = replay.times
     parse, entries = _recognise(content)
     is_log = parse in {_parse_json_log_line, _parse_log_line}
     if timed and not is_log and parse is not _parse_har_entry:
@@ -236,9 +216,7 @@ def _read(content: bytes, digest: str, workload: Workload) -> Recorded:
         )
     left_out = Counter[str]()
     found = list(
-        _parse_entries(
-            parse, entries, left_out, skip_bad=workload.skip_bad, timed=timed
-        )
+        _parse_entries(parse, entries, left_out, skip_bad=replay.skip_bad, timed=timed)
     )
     hosts = Counter(
         one.host for _, one in found if one.host or is_log
@@ -270,7 +248,7 @@ def _read(content: bytes, digest: str, workload: Workload) -> Recorded:
             requests, weights = list(counts), list(map(float, counts.values()))
     times: Sequence[float] = ()
     if timed:
-        times = _start_times([moment for moment, _ in found], workload.max_gap)
+        times = _start_times([moment for moment, _ in found], replay.max_gap)
     return Recorded(requests, weights, times, digest, reasons)
 
 

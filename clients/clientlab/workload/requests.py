@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 
 from clientlab import __version__
+from clientlab.workload.checks import spell_path
+from clientlab.workload.parts import Replay
 from clientlab.workload.recordings import choose_places, read_recorded_requests
 from clientlab.workload.streams import HEADER
 from clientlab.workload.values import draw_share
@@ -22,13 +24,11 @@ from clientlab.workload.workload import (
     Workload,
     delay_of,
     encodes_each,
-    spell_path,
     varies,
 )
 
-BLOCK = (
-    1 << 16
-)  # bytes of the block that an upload repeats, so that generating it costs nothing
+# Bytes of the block that an upload repeats, so that generating it costs nothing.
+BLOCK = 1 << 16
 _PINNED_HEADERS = {
     # The same for all clients: none negotiates compression by itself, and none sends a
     # longer name than another.
@@ -106,56 +106,25 @@ def requests_of(
     are iterated with `async for`. `share_of`: from k to the share of its delay that it
     asks for.
     """
-    base, delay_whole = (
-        base_url.rstrip("/"),
-        None if workload.delay is None else delay_of(workload),
-    )
-    delay = None if delay_whole is None else lambda k: delay_whole(k) * share_of(k)
-
-    def delayed(url: str, seconds: float) -> str:
-        return f"{url}{'&' if '?' in url else '?'}delay={seconds:.6f}"
-
+    base = base_url.rstrip("/")
+    delay = _delay_asked(workload, share_of)
     if workload.replay is not None:
-        recorded = read_recorded_requests(workload)
-        place_of = choose_places(workload, recorded)
-        made: dict[
-            Request, Request
-        ] = {}  # made when they are sent, because a log may hold many
-
-        def recorded_request(k: int) -> Request:
-            found = recorded.requests[place_of(k)]
-            if (one := made.get(found)) is None:
-                headers = _merge_headers(
-                    workload, found.method, found.body, found.headers
-                )
-                one = made[found] = replace(
-                    found, url=base + found.url, headers=headers
-                )
-            return (
-                one
-                if delay is None
-                else Request(
-                    one.method, delayed(one.url, delay(k)), one.headers, one.body
-                )
-            )
-
-        return recorded_request
-
-    body_of, method = _make_bodies(workload, awaited=awaited), workload.method
-    headers = _merge_headers(workload, method, body_of(), {})
-    base += spell_path(workload.path)
+        return _recorded_requests(workload, workload.replay, base, delay)
+    template = workload.request
+    body_of = _make_bodies(workload, awaited=awaited)
+    headers = _merge_headers(workload, template.method, body_of(), {})
+    url = base + spell_path(template.path)
     stream = _stream_settings(workload)
 
     def request(k: int) -> Request:
-        url = base.replace(NUMBER_FIELD, str(workload.number_of(k)))
-        own = (
-            headers
-            if stream is None
-            else {**headers, HEADER: stream(workload.number_of(k))}
-        )
-        return Request(
-            method, url if delay is None else delayed(url, delay(k)), own, body_of()
-        )
+        number = workload.number_of(k)
+        own_url = url.replace(NUMBER_FIELD, str(number))
+        if delay is not None:
+            own_url = _with_delay(own_url, delay(k))
+        own_headers = headers
+        if stream is not None:
+            own_headers = {**headers, HEADER: stream(number)}
+        return Request(template.method, own_url, own_headers, body_of())
 
     if varies(workload):
         return request
@@ -163,18 +132,62 @@ def requests_of(
     return lambda k: same if share_of(k) == 1.0 else request(k)
 
 
+def _delay_asked(
+    workload: Workload, share_of: Callable[[int], float]
+) -> Callable[[int], float] | None:
+    """Return a function from k to the delay that its URL asks for, or None."""
+    if workload.delay is None:
+        return None
+    whole = delay_of(workload)
+    if whole is None:
+        return None
+    return lambda k: whole(k) * share_of(k)
+
+
+def _with_delay(url: str, seconds: float) -> str:
+    mark = "&" if "?" in url else "?"
+    return f"{url}{mark}delay={seconds:.6f}"
+
+
+def _recorded_requests(
+    workload: Workload,
+    replay: Replay,
+    base: str,
+    delay: Callable[[int], float] | None,
+) -> Callable[[int], Request]:
+    recorded = read_recorded_requests(replay)
+    place_of = choose_places(workload, recorded)
+    # Made when they are sent, because a log may hold many.
+    made: dict[Request, Request] = {}
+
+    def request(k: int) -> Request:
+        found = recorded.requests[place_of(k)]
+        one = made.get(found)
+        if one is None:
+            headers = _merge_headers(workload, found.method, found.body, found.headers)
+            one = replace(found, url=base + found.url, headers=headers)
+            made[found] = one
+        if delay is None:
+            return one
+        return replace(one, url=_with_delay(one.url, delay(k)))
+
+    return request
+
+
 def _stream_settings(workload: Workload) -> Callable[[int], str] | None:
     """Return a function from the number of a request to its header `HEADER`; None if
     the server is not the lab's.
     """
-    first, every = workload.first, workload.every
-    if first is None or every is None:
+    stream = workload.stream
+    if stream is None or stream.first is None or stream.every is None:
         return None
     settings = (
-        f"format={workload.stream}&first={first}&every={every}&events={workload.events}"
+        f"format={stream.format}&first={stream.first}&every={stream.every}"
+        f"&events={stream.events}"
     )
-    settings += f"&{workload.stream_options}" if workload.stream_options else ""
-    if not (first.form or every.form):
+    if stream.options:
+        settings += f"&{stream.options}"
+    if not (stream.first.form or stream.every.form):
         return lambda _: settings
     return lambda number: (
         f"{settings}&seed={int(draw_share(workload.seed, number) * 2**52)}"
@@ -185,37 +198,28 @@ def body_size(workload: Workload) -> int | None:
     """Return the bytes of the body of each request, or None for recorded requests,
     whose bodies differ.
     """
-    return (
-        None
-        if workload.replay is not None
-        else len(_make_bodies(workload, awaited=False)() or b"")
-    )
+    if workload.replay is not None:
+        return None
+    return len(_make_bodies(workload, awaited=False)() or b"")
 
 
 def _make_bodies(workload: Workload, *, awaited: bool) -> Callable[[], Body | None]:
+    request = workload.request
     body: Body | None = None
-    if workload.body is not None:
-        body = workload.body.encode() or None
-    elif workload.body_base64 is not None:
-        body = base64.b64decode(workload.body_base64) or None
-    elif workload.upload_size is not None:
-        upload = Upload(workload.upload_size, workload.seed)
-        body = (
-            b"".join(upload)
-            if workload.upload == "whole"
-            else AsyncUpload(upload)
-            if awaited
-            else upload
-        )
-    elif workload.payload_size is not None:
+    if request.body is not None:
+        body = request.body.encode() or None
+    elif request.body_base64 is not None:
+        body = base64.b64decode(request.body_base64) or None
+    elif request.upload_size is not None:
+        body = Upload(request.upload_size, workload.seed)
+        if request.upload == "whole":
+            body = b"".join(body)
+        elif awaited:
+            body = AsyncUpload(body)
+    elif request.payload_size is not None:
         draw = random.Random(workload.seed)  # noqa: S311 - a payload, not a secret
-        document = {
-            "data": "".join(
-                draw.choices(
-                    string.ascii_uppercase + string.digits, k=workload.payload_size
-                )
-            )
-        }
+        letters = string.ascii_uppercase + string.digits
+        document = {"data": "".join(draw.choices(letters, k=request.payload_size))}
         if encodes_each(workload):
             return lambda: json.dumps(document).encode()
         body = json.dumps(document).encode()
@@ -229,8 +233,9 @@ def _merge_headers(
 
     Later ones override earlier ones.
     """
+    request = workload.request
     headers = dict(_PINNED_HEADERS)
-    if workload.decode:
+    if workload.reading.decode:
         headers["Accept-Encoding"] = "gzip"  # the only coding that all libraries decode
     if body is not None:
         # What HTTP assumes of a body without a type (RFC 9110, 8.3). The lab does not
@@ -238,23 +243,19 @@ def _merge_headers(
         # no type.
         headers["Content-Type"] = "application/octet-stream"
     elif method not in {"GET", "HEAD"}:
-        headers["Content-Length"] = (
-            # Requests sends it with all other methods, and some libraries with none.
-            "0"
-        )
-    if workload.upload_size is not None:
-        headers["Content-Length"] = str(
-            workload.upload_size
-        )  # else, each library would choose its own framing
-    if workload.payload_size is not None or (
-        workload.stream is not None and workload.body is not None
-    ):
+        # Requests sends it with all other methods, and some libraries with none.
+        headers["Content-Length"] = "0"
+    if request.upload_size is not None:
+        # Else, each library would choose its own framing.
+        headers["Content-Length"] = str(request.upload_size)
+    calls_api = workload.stream is not None and request.body is not None
+    if request.payload_size is not None or calls_api:
         headers["Content-Type"] = "application/json"
-    for more in (recorded, workload.headers):
+    for more in (recorded, request.headers):
         given = {name.lower() for name in more}
-        headers = {
-            name: value for name, value in headers.items() if name.lower() not in given
-        } | more
-    return {
-        name: value.strip() for name, value in headers.items()
-    }  # some libraries refuse blanks around a value
+        kept = {
+            name: text for name, text in headers.items() if name.lower() not in given
+        }
+        headers = kept | more
+    # Some libraries refuse blanks around a value.
+    return {name: value.strip() for name, value in headers.items()}

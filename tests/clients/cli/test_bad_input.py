@@ -235,7 +235,7 @@ def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test'
         results.claim(name)
         results.save(run)
     (results.claim("c") / "run.json").write_text(
-        results.find("a").read_text().replace('"format": 1', '"format": 2')
+        results.find("a").read_text().replace('"format": 2', '"format": 1')
     )
 
 
@@ -244,7 +244,7 @@ def two_runs(results, clientlab):  # noqa: ARG001 - which changes into the test'
     ("words", "names"),
     [
         (("compare", "a", "b"), ["'urllib3'", "'direct'", "'proxy'", "--force"]),
-        (("report", "c"), ["results/c/run.json", "format 2"]),
+        (("report", "c"), ["results/c/run.json", "format 1"]),
         (("claims", "a"), ["'run'"]),
         (
             ("compare", "a", "a", "--fail-on", "urllib: p99 +5%"),

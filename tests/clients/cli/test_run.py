@@ -67,10 +67,10 @@ def test_options_become_the_requests_that_are_sent(clientlab, server, results):
     run = results.read("mine")
     (workload,) = run.experiment.workloads.values()
     assert (
-        workload.requests,
-        workload.timeout,
+        workload.load.requests,
+        workload.limits.timeout,
         run.experiment.seed,
-        workload.method,
+        workload.request.method,
     ) == (4, 2.0, 7, "PUT")
     assert run.target == Target(
         testbed="external", url=f"{server.url}/item/{{k}}?page=abcdefgh"
@@ -579,7 +579,7 @@ def test_a_run_behind_two_links_has_an_arm_for_each_and_compares_them(
     near, far = run.experiment.arms
     assert (near.name, near.link) == ("http.client[rtt=0ms]", Link(0.0))
     assert (far.name, far.link) == ("http.client[rtt=10ms]", Link(0.01))
-    assert run.experiment.workloads[near.workload].headers == {
+    assert run.experiment.workloads[near.workload].request.headers == {
         "Host": f"127.0.0.1:{server.port}"
     }
     (found,) = [trial for trial in run.trials if trial.planned.link == far.link]

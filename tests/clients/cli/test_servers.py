@@ -54,7 +54,8 @@ def test_two_servers_are_compared_in_one_run_which_can_be_resumed(
     plan = (run := results.read("last")).experiment
     assert plan.question == "Is head slower than base?"
     assert {
-        arm.name: (arm.server, plan.workloads[arm.workload].path) for arm in plan.arms
+        arm.name: (arm.server, plan.workloads[arm.workload].request.path)
+        for arm in plan.arms
     } == {
         "urllib3 at base": ("base", "/v1?a=b"),
         "urllib3 at head": ("head", "/v2"),

@@ -31,7 +31,7 @@ from clientlab.conformance.server import (
 )
 from clientlab.strategies import CLIENTS, load
 from clientlab.workload.requests import Upload
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.measured import measure
 from clients.one_client import one_client, outcomes, request_to
 
@@ -307,7 +307,7 @@ def test_the_time_to_the_first_byte_is_recorded_next_to_the_latency(name):
         time.sleep(0.1)  # the server's slowness, not a wait for a condition
         yield b"2"
 
-    workload = Workload(path="/{k}", requests=6, warmup=1, first_byte=True)
+    workload = make_workload(path="/{k}", requests=6, warmup=1, first_byte=True)
     with counting_server(
         lambda seen: None if seen.target == "/5" else slowly(), hold=0.02
     ) as server:

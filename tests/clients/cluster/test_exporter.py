@@ -16,6 +16,7 @@ from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.plan import Claim
 from clientlab.results.store import Store
 from clientlab.trial.result import OpenLoad
+from clientlab.workload.workload import change
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 NAME = "20240506-070809-run-abcd"
@@ -153,7 +154,7 @@ def test_runs_of_the_same_workload_have_the_changes_that_compare_prints(store):
         run = a_run(*of, name=name).model_copy(update={"created": later.format(number)})
         if name == "other":
             [(key, workload)] = run.experiment.workloads.items()
-            run.experiment.workloads[key] = type(workload)(requests=1000, path="/other")
+            run.experiment.workloads[key] = change(workload, path="/other")
         keep(store, run)
     found = cells(store, "change", "run", "baseline", "arm", "figure", "text")
     assert {row[:3] for row in found} == {("slower", "base", "urllib3")}

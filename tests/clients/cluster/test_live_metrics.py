@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from clientlab.cluster.live_metrics import ARM_LABELS, RunMetrics
 from clientlab.trial.sample_log import SampleLog, begin_schedule
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload, delay_of, take_share
+from clientlab.workload.workload import Workload, delay_of, make_workload, take_share
 from clients.documents import a_planned_trial, a_trial
 
 RUN = "20240506-070809-small-abcd"
@@ -64,7 +64,7 @@ def test_requests_are_counted_by_outcome_and_their_seconds_in_buckets(tmp_path, 
 
     Unlisted kinds count as "other".
     """
-    page = Page(tmp_path, Workload(requests=10))
+    page = Page(tmp_path, make_workload(requests=10))
     page.trial.started()
     assert page.scrape()["requests_total ok"] == 0
     for number, seconds in enumerate([0.0004, 0.0005, 0.004, 61.0]):
@@ -94,7 +94,7 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
     """Later records do not count, and the trial's own figures replace those seen from
     outside.
     """
-    page = Page(tmp_path, Workload(requests=10))
+    page = Page(tmp_path, make_workload(requests=10))
     before = page.scrape()
     assert before["trial_running 1"] == 0
     log.connected(3)
@@ -122,14 +122,14 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
 
 def test_counters_go_on_over_the_trials_of_an_arm(tmp_path):
     """Otherwise, rate() would take a trial that ends higher for a continuation."""
-    page = Page(tmp_path / "1", Workload(requests=10))
+    page = Page(tmp_path / "1", make_workload(requests=10))
     for number, count in ((1, 2), (2, 3)):
         folder = tmp_path / str(number)
         log = SampleLog(folder, 0, 10)
         log.begin()
         if number > 1:
             before = page.scrape()
-            page.begin(folder, Workload(requests=10), round=number)
+            page.begin(folder, make_workload(requests=10), round=number)
             assert (
                 page.scrape()["requests_total ok"] == before["requests_total ok"] == 2
             )
@@ -150,7 +150,7 @@ def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
     """All 10 requests are due, 4 may be in flight, and 3 have ended: one in time, one
     late and one dropped.
     """
-    page = Page(tmp_path, Workload(rate=10, requests=10))
+    page = Page(tmp_path, make_workload(rate=10, requests=10))
     page.trial.started()
     assert page.scrape()["planned_requests_total"] == 0
     began = time.monotonic() - 60
@@ -181,7 +181,7 @@ def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):
 
     All show one start.
     """
-    workload = Workload(requests=5, delay=Delay.parse("uniform:1ms,9ms"), shards=2)
+    workload = make_workload(requests=5, delay=Delay.parse("uniform:1ms,9ms"), shards=2)
     found, began = [], time.time() - 10.0
     for place in range(2):
         page = Page(tmp_path / str(place), take_share(workload, place, 4))

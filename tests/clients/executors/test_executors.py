@@ -13,7 +13,7 @@ import pytest
 
 from clientlab.conformance.server import Last, Stall, counting_server, ok
 from clientlab.executors.executor_interface import RequestNumbers
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.measured import measure
 from tls_servers import Authority
 
@@ -46,7 +46,7 @@ def test_the_least_number_of_requests_begins_after_the_deadline():
 def test_certificates_are_verified_and_connections_counted(strategy, tmp_path):
     """These executors drive the client themselves or patch the standard library."""
     ours, foreign = Authority(tmp_path / "ours"), Authority(tmp_path / "foreign")
-    workload = Workload(path="/{k}", requests=24, concurrency=4, warmup=0)
+    workload = make_workload(path="/{k}", requests=24, concurrency=4, warmup=0)
     with counting_server(hold=0.01, tls=[ours.context("127.0.0.1")]) as server:
         measured = measure(strategy, workload, server.url, ca_file=ours.ca_file)
         assert sorted(seen.target for seen in server.seen) == sorted(
@@ -65,7 +65,9 @@ def test_a_fault_affects_no_other_transfer_of_libcurl():
     faults = {"/7": Stall()} | {
         f"/{number}": Last(ok()[:-5]) for number in (5, 15, 25, 35)
     }
-    workload = Workload(path="/{k}", requests=40, concurrency=4, warmup=0, timeout=1.0)
+    workload = make_workload(
+        path="/{k}", requests=40, concurrency=4, warmup=0, timeout=1.0
+    )
     with counting_server(lambda seen: faults.get(seen.target, ok())) as server:
         measured = measure("pycurl@multi", workload, server.url)
     assert measured.samples.errors == {"protocol": 4, "timeout-read": 1}
@@ -78,7 +80,7 @@ def test_the_time_limit_does_not_include_the_wait_for_a_connection():
     requests in flight.
     """
     with counting_server(hold=0.2) as server:
-        workload = Workload(requests=4, concurrency=4, warmup=0, timeout=0.7)
+        workload = make_workload(requests=4, concurrency=4, warmup=0, timeout=0.7)
         measured = measure("pycurl@multi?pool=1", workload, server.url)
         assert server.connections == 1
     assert measured.samples.errors == {}
@@ -93,7 +95,7 @@ def test_the_time_of_a_future_excludes_its_wait_in_the_queue():
     with counting_server(hold=0.03) as server:
         measured = measure(
             "requests-session@futures?max_workers=2",
-            Workload(requests=24, warmup=0),
+            make_workload(requests=24, warmup=0),
             server.url,
         )
         assert server.connections == 2
@@ -113,7 +115,9 @@ def test_gevent_patches_before_the_client_is_imported(monkeypatch):
     )
     with counting_server(hold=0.02) as server:
         measured = measure(
-            "urllib3@gevent", Workload(requests=20, concurrency=5, warmup=2), server.url
+            "urllib3@gevent",
+            make_workload(requests=20, concurrency=5, warmup=2),
+            server.url,
         )
         assert server.most_in_flight == 5
     assert measured.samples.errors == {}

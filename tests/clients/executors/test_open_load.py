@@ -9,7 +9,7 @@ import pytest
 
 from clientlab.conformance.server import counting_server
 from clientlab.workload.load import arrivals_of
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, make_workload
 from clients.measured import Measured, measure
 
 STRATEGIES = {
@@ -55,7 +55,7 @@ def test_each_request_is_sent_once_and_never_before_it_is_due(strategy):
         else "cold"
     )
     spacing = "poisson" if strategy == "aiohttp@workers" else "uniform"
-    workload = Workload(
+    workload = make_workload(
         rate=150,
         requests=45,
         arrivals=spacing,
@@ -80,7 +80,9 @@ def test_a_request_without_a_free_place_is_late_and_one_that_is_too_late_is_drop
     strategy,
 ):
     """Two places of 50 ms serve 40 requests per second, and 200 arrive."""
-    workload = Workload(rate=200, requests=60, concurrency=2, warmup=0, max_late=0.1)
+    workload = make_workload(
+        rate=200, requests=60, concurrency=2, warmup=0, max_late=0.1
+    )
     with counting_server(hold=0.05) as server:
         found = measure(strategy, workload, server.url)
         assert server.most_in_flight == 2
@@ -101,7 +103,9 @@ def test_a_trial_ends_although_its_last_arrivals_are_dropped(strategy):
     """Nothing is in flight then: the first request ends when it is too late for all
     others.
     """
-    workload = Workload(rate=400, requests=8, concurrency=1, warmup=1, max_late=0.1)
+    workload = make_workload(
+        rate=400, requests=8, concurrency=1, warmup=1, max_late=0.1
+    )
     with counting_server(hold=0.3) as server:
         found = measure(strategy, workload, server.url)
     assert found.numbers == list(range(8))
@@ -110,7 +114,7 @@ def test_a_trial_ends_although_its_last_arrivals_are_dropped(strategy):
 
 @pytest.mark.real
 def test_arrivals_do_not_wait_for_answers():
-    workload = Workload(rate=200, requests=20, concurrency=20, warmup=0)
+    workload = make_workload(rate=200, requests=20, concurrency=20, warmup=0)
     with counting_server(hold=0.3) as server:
         found = measure("aiohttp@gather", workload, server.url)
         assert server.most_in_flight == 20

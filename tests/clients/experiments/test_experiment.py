@@ -41,7 +41,7 @@ def test_a_file_needs_little_and_the_rest_has_defaults(mine):
         3,
         None,
     )
-    assert found.workloads["w"].first.requests == 1000
+    assert found.workloads["w"].first.load.requests == 1000
 
 
 def test_an_experiment_may_name_replacements_for_missing_strategies(monkeypatch):
@@ -121,7 +121,8 @@ def test_options_win_over_the_experiment_and_the_plan_says_what_was_changed(mine
         workload={"requests": 3},
     )
     assert (plan.rounds, {arm.strategy for arm in plan.arms}) == (1, {"http.client"})
-    assert {name: (w.requests, w.duration) for name, w in plan.workloads.items()} == {
+    loads = {name: workload.load for name, workload in plan.workloads.items()}
+    assert {name: (load.requests, load.duration) for name, load in loads.items()} == {
         "a": (3, None),
         "b": (3, None),
     }

@@ -57,7 +57,9 @@ def test_an_arm_is_combined_with_everything_that_it_does_not_choose(mine):
 def test_common_fields_are_those_of_every_workload_without_its_own(mine):
     text = ARM.replace('workload = "w"\n', "") + "[common]\nrequests = 3\nwarmup = 1\n"
     workloads = checked_plan(mine(text)).workloads
-    assert {name: (w.requests, w.warmup) for name, w in workloads.items()} == {
+    assert {
+        name: (w.load.requests, w.load.warmup) for name, w in workloads.items()
+    } == {
         "w": (50, 1),
         "x": (10, 1),
     }

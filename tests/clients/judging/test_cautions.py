@@ -9,7 +9,7 @@ from clientlab.reports.headline import environment_lines
 from clientlab.results.document import Environment
 from clientlab.trial.result import Disturbance, Trial, Window
 from clientlab.trial.server_counters import ServerCounters, ServerUse
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
 
@@ -200,7 +200,7 @@ def test_figures_that_drift():
 def test_a_trial_that_took_far_longer_than_its_duration():
     late = rounds("pycurl", wall=19.3, tail_seconds=15.3, bound="client-connections")
     cautions = texts_of(
-        *rounds(wall=4.1), *late, workloads={"workload": Workload(duration=4.0)}
+        *rounds(wall=4.1), *late, workloads={"workload": make_workload(duration=4.0)}
     )
     assert "pycurl: took 19.3 s instead of 4 s" in cautions["overlong"]
 
@@ -248,7 +248,7 @@ def test_the_most_serious_caution_comes_first():
 
 def test_a_warm_trial_that_opened_connections():
     """If its strategy keeps them. 20 of 1,000 requests change the rate by little."""
-    warm = Workload(requests=1000, connections="warm")
+    warm = make_workload(requests=1000, connections="warm")
     trials = [
         *rounds("urllib3", connections_opened=20),
         *rounds("pycurl", connections_opened=80),

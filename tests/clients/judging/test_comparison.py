@@ -12,7 +12,7 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import compare, compare_surroundings
 from clientlab.results.figures import BY_KEY, COMPARED
 from clientlab.workload.values import Delay, Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import (
     SURROUNDINGS,
     a_failed_trial,
@@ -99,7 +99,7 @@ def test_memory_that_grew_by_much_less_than_one_percent_did_not_grow(growth, wor
 
 
 def test_the_wall_time_of_trials_with_a_duration_is_no_result():
-    limited = {"workloads": {"workload": Workload(duration=1.0)}}
+    limited = {"workloads": {"workload": make_workload(duration=1.0)}}
     found = compare(
         *(
             a_run(*a_run_at(1.0).trials, **limited),
@@ -233,7 +233,7 @@ def test_identical_runs_are_called_different_in_5_of_100_tables_at_most(arms, ro
 
 
 def other_workload(**changes):
-    workload = Workload(**({"requests": 1000} | changes))
+    workload = make_workload(**({"requests": 1000} | changes))
     return a_run(*a_run_at(1.0).trials, name="now", workloads={"workload": workload})
 
 

@@ -20,7 +20,7 @@ from clientlab.judging.thresholds import (
 )
 from clientlab.reports.headline import threshold_sentence, version_answers
 from clientlab.results.plan import Arm, EnvironmentSpec
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import (
     a_failed_trial,
     a_run,
@@ -585,12 +585,12 @@ def test_a_change_in_seconds_of_a_lower_bound_fails_and_two_runs_have_none():
         ("p99 +5ms", {"rounds": 4}),  # one of p99 needs five
         (
             "throughput -5%",
-            {"workloads": {"workload": Workload(rate=50.0)}},
+            {"workloads": {"workload": make_workload(rate=50.0)}},
         ),  # the schedule decides it
         ("late_p99 > 5ms", {}),  # only an open load has it
         (
             "p999 > 1s",
-            {"workloads": {"workload": Workload(requests=50)}},
+            {"workloads": {"workload": make_workload(requests=50)}},
         ),  # it needs a thousand requests
         ("connections > 1", {"arms": [HIDING]}),
     ],

@@ -15,7 +15,7 @@ from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.trial.result import StreamFigures
 from clientlab.workload.values import Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 from clients.reports.views import answers, shown
 
@@ -280,7 +280,7 @@ def test_a_question_is_shown_without_marks_and_a_long_path_without_its_middle():
     run = a_run(
         a_trial(),
         question="Is `head` slow?",
-        workloads={"workload": Workload(requests=1000, path=path)},
+        workloads={"workload": make_workload(requests=1000, path=path)},
     )
     text = shown(run, 80)
     assert text.startswith("Is head slow?\n")

@@ -27,11 +27,11 @@ from clientlab.reports.headline import version_answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec
 from clientlab.workload.values import Stages
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_run, a_trial, an_open_trial, with_changes
 from clients.reports.views import answers, columns, shown
 
-OPEN = Workload(rate=200, duration=5.0)
+OPEN = make_workload(rate=200, duration=5.0)
 
 
 def rounds(strategy: str, p99: float, **changes) -> list:
@@ -108,7 +108,7 @@ def test_a_lower_bound_is_no_answer():
 def test_schedules_of_equal_rate_are_not_compared_if_their_stages_differ():
     stages = ("0s:100/s,2.5s:300/s", "0s:300/s,2.5s:100/s")
     workloads = {
-        f"w{place}": Workload(stages=Stages.parse(text), duration=5.0)
+        f"w{place}": make_workload(stages=Stages.parse(text), duration=5.0)
         for place, text in enumerate(stages)
     }
     trials = [

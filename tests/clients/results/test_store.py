@@ -19,7 +19,7 @@ from clientlab.results.kept_samples import write
 from clientlab.results.store import HOLD_FILE, JOURNAL_FILE, RUN_FILE, Store, read_run
 from clientlab.trial.samples import RECORD, Samples
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_measured_trial, a_run, a_trial
 
 NAMES = (
@@ -193,7 +193,7 @@ def changed(**changes) -> bytes:
         (PACKED[:-8] + bytes(8), "CRC"),
         (b"PNG\x00", "not a whole JSON document"),
         (b"{}", "format"),
-        (changed(format=2), "format 2"),
+        (changed(format=1), "format 1"),
         (changed(experiment={}), "experiment.seed"),
         (changed(trials=[{"strategy": "x"}]), r"trials.0.planned"),
         (changed(status="dome"), "status"),
@@ -226,7 +226,7 @@ def test_each_column_has_every_request_in_the_order_of_its_start(tmp_path):
     samples = Samples(
         records, np.array([7, 5, 9]), {}, {}, {6: "reset", 64: "other:Odd"}
     )
-    workload = Workload(requests=3, delay=Delay.parse("100ms"), elapsed=True)
+    workload = make_workload(requests=3, delay=Delay.parse("100ms"), elapsed=True)
     kept = write(tmp_path, a_trial("urllib3", 2, order=3), workload, samples, 100.0)
     expected = {
         "trial": [3, 3, 3],

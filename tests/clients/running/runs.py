@@ -7,7 +7,7 @@ from clientlab.experiments.planning import make_plan
 from clientlab.results.document import Run
 from clientlab.results.plan import Target
 from clientlab.running.execute import create_run
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import SURROUNDINGS
 
 NAME = "20240506-070809-mine-abcd"
@@ -28,7 +28,7 @@ def planned(*strategies: str, rounds: int = 1, more=None, **workload) -> Run:
         question="?",
         strategies=list(strategies),
         rounds=rounds,
-        workloads={"w": WorkloadTable(first=Workload(**workload))},
+        workloads={"w": WorkloadTable(first=make_workload(**workload))},
         **{"seed": 1} | (more or {}),
     )
     return create_run(

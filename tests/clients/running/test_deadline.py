@@ -15,23 +15,28 @@ from clientlab.running.trial_runner import (
 )
 from clientlab.trial.process_handle import TrialFailed
 from clientlab.workload.values import Delay, Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, make_workload
 from clients.documents import a_planned_trial
 
 
 @pytest.mark.parametrize(
     ("workload", "in_flight", "link", "seconds"),
     [
-        (Workload(requests=300), 30, None, 300 + 60 + 310 * 3 / 30),
-        (Workload(requests=300), 30, Link(0.1), 300 + 60 + 310 * (3 / 30 + 4 * 0.1)),
+        (make_workload(requests=300), 30, None, 300 + 60 + 310 * 3 / 30),
         (
-            Workload(requests=1000, delay=Delay.parse("140ms")),
+            make_workload(requests=300),
+            30,
+            Link(0.1),
+            300 + 60 + 310 * (3 / 30 + 4 * 0.1),
+        ),
+        (
+            make_workload(requests=1000, delay=Delay.parse("140ms")),
             100,
             None,
             300 + 60 + 1010 * (0.14 + 0.03),
         ),
-        (Workload(duration=600.0), 10, None, 300 + 60 + 600 + 30 * 0.3),
-        (Workload(requests=300, deadline=7.5), 1, None, 7.5),
+        (make_workload(duration=600.0), 10, None, 300 + 60 + 600 + 30 * 0.3),
+        (make_workload(requests=300, deadline=7.5), 1, None, 7.5),
     ],
 )
 def test_the_deadline_follows_from_the_plan(workload, in_flight, link, seconds):
@@ -45,7 +50,7 @@ def test_no_bundled_experiment_is_near_its_deadlines():
             alone = plan.model_copy(update={"arms": [arm], "rounds": 1, "budget": None})
             workload = plan.workloads[arm.workload]
             in_flight = strategies.find(arm.strategy).in_flight(
-                workload.concurrency, workload.requests
+                workload.load.concurrency, workload.load.requests
             )
             assert 5 * estimate_seconds(alone) < compute_deadline(
                 workload, in_flight
@@ -69,7 +74,9 @@ class FakeServers:
 def watch_servers(**servers) -> tuple[FakeServers, TrialWatch]:
     watched = FakeServers()
     vars(watched).update(servers)
-    return watched, TrialWatch(watched, a_planned_trial(), Workload(), lambda _: None)
+    return watched, TrialWatch(
+        watched, a_planned_trial(), make_workload(), lambda _: None
+    )
 
 
 def test_a_failed_health_check_ends_a_trial_whose_requests_keep_failing():
@@ -93,7 +100,7 @@ def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatc
     servers, seconds = FakeServers(), [0.0]
     monkeypatch.setattr("time.monotonic", lambda: seconds[0])
     planned = a_planned_trial().model_copy(update={"upstream": "mine"})
-    watch = TrialWatch(servers, planned, Workload(), lambda _: None)
+    watch = TrialWatch(servers, planned, make_workload(), lambda _: None)
     for now, broken in (
         (3, True),
         (6, True),

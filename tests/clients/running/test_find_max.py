@@ -110,7 +110,7 @@ def searching(rounds: int = 2):
 
 def measured(trial, workload, *_: object) -> Trial:
     """A trial that holds its rate up to its strategy's highest."""
-    assert (workload.rate, workload.duration, workload.max_late) == (
+    assert (workload.load.rate, workload.load.duration, workload.load.max_late) == (
         trial.search_rate,
         5.0,
         5.0,

@@ -13,7 +13,7 @@ from clientlab.results.plan import Claim
 from clientlab.running import schedule
 from clientlab.running.execute import resume_run
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload, delay_of
+from clientlab.workload.workload import delay_of, make_workload
 from clients.documents import SURROUNDINGS, a_failed_trial, a_run, a_trial
 from clients.running.runs import planned
 
@@ -218,7 +218,9 @@ def test_an_arm_that_always_fails_does_not_prolong_a_run():
 def test_the_estimate_of_a_run_holds_its_warm_up_and_connections_or_is_its_budget():
     def estimate(strategy: str, **workload) -> float:
         trial = a_trial(strategy)
-        run = a_run(trial, workloads={trial.planned.workload: Workload(**workload)})
+        run = a_run(
+            trial, workloads={trial.planned.workload: make_workload(**workload)}
+        )
         return schedule.estimate_seconds(run.experiment)
 
     slow = {"requests": 10, "delay": Delay.parse("2s")}

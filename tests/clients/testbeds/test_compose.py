@@ -13,7 +13,7 @@ from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.testbeds.compose import ComposeTestbed, check_link, check_plain
 from clientlab.trial.context import PeerAddress
 from clientlab.workload.values import Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from running import caddy, gunicorn
 
 
@@ -108,12 +108,12 @@ def test_a_health_check_names_the_server_that_does_not_answer():
                 "PROXY_AIOHTTP_ADDRESS": f"127.0.0.1:{proxy.port}",
             }
         )
-        assert testbed.trouble("aiohttp", "direct", Workload()) is None
+        assert testbed.trouble("aiohttp", "direct", make_workload()) is None
         assert (
-            testbed.trouble("aiohttp", "proxy", Workload())
+            testbed.trouble("aiohttp", "proxy", make_workload())
             == f"{proxy.url}/healthz answers 502"
         )
-    assert testbed.trouble("aiohttp", "proxy", Workload()).startswith(
+    assert testbed.trouble("aiohttp", "proxy", make_workload()).startswith(
         f"{upstream.url}/healthz "
     )
     with pytest.raises(ServerLost, match="/healthz"):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import errno
 import socket
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -18,7 +17,7 @@ from clientlab.testbeds.external import ExternalServers, ExternalTarget, split_u
 from clientlab.testbeds.servers import Endpoint
 from clientlab.trial.context import PeerAddress
 from clientlab.workload.values import Statuses
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import change, make_workload
 from tls_servers import Authority
 
 pytestmark = pytest.mark.real
@@ -105,7 +104,7 @@ def test_a_ca_file_is_for_the_servers_with_tls(server, tmp_path):
         found = ExternalServers(
             {"a": server.url, "b": secure.url}, authority.ca_file, lambda _: False
         )
-        found["b"].probe(Workload())
+        found["b"].probe(make_workload())
     assert [found.address(name, "direct").ca_file for name in found] == [
         None,
         authority.ca_file,
@@ -120,14 +119,14 @@ def test_a_server_without_a_good_answer_is_refused_before_the_run(answer):
         counting_server(lambda _: answer) as server,
         pytest.raises(LabError, match="GET"),
     ):
-        ExternalTarget(server.url).probe(Workload())
+        ExternalTarget(server.url).probe(make_workload())
 
 
 @pytest.mark.parametrize("failure", [ok(status="503 Service Unavailable"), None])
 def test_a_server_that_fails_its_first_request_is_measured(failure):
     answers = iter([failure])
     with counting_server(lambda _: next(answers, ok())) as server:
-        ExternalTarget(server.url).probe(Workload())
+        ExternalTarget(server.url).probe(make_workload())
     assert len(server.seen) == 2
 
 
@@ -136,15 +135,15 @@ def test_the_beginning_of_an_error_and_a_missing_type_of_the_body_are_shown():
     answer = ok(
         b'{"detail":\n "not JSON"}' + b"x" * 500, status="422 Unprocessable Content"
     )
-    posted = Workload(method="POST", body="{}")
+    posted = make_workload(method="POST", body="{}")
     with counting_server(lambda _: answer) as server:
         target = ExternalTarget(f"{server.url}/?token=SECRET")
         with pytest.raises(
             FieldError, match=r'\{"detail": "not JSON"\}x{1,180}\)'
         ) as untyped:
-            target.probe(replace(posted, path=target.path))
+            target.probe(change(posted, path=target.path))
         with pytest.raises(FieldError, match="422") as typed:
-            target.probe(replace(posted, headers={"content-type": "application/json"}))
+            target.probe(change(posted, headers={"content-type": "application/json"}))
     assert "application/octet-stream" in str(untyped.value)
     assert "Content-Type" not in str(typed.value)
     assert "SECRET" not in str(untyped.value)
@@ -153,7 +152,7 @@ def test_the_beginning_of_an_error_and_a_missing_type_of_the_body_are_shown():
 
 def test_an_expected_status_is_a_good_answer():
     with counting_server(lambda _: ok(status="404 Not Found")) as server:
-        ExternalTarget(server.url).probe(Workload(expect=Statuses.parse("404")))
+        ExternalTarget(server.url).probe(make_workload(expect=Statuses.parse("404")))
 
 
 def test_a_server_is_healthy_if_it_begins_any_answer():
@@ -172,11 +171,12 @@ def test_a_server_is_healthy_if_it_begins_any_answer():
         target = ExternalTarget(server.url)
         limits = (30.0, 30.0, 0.3)
         found = [
-            target.trouble(Workload(path=f"/{k}", timeout=limits[k])) for k in range(3)
+            target.trouble(make_workload(path=f"/{k}", timeout=limits[k]))
+            for k in range(3)
         ]
     assert found[:2] == [None, None]
     assert found[2].startswith(f"127.0.0.1:{server.port} ")
-    assert target.trouble(Workload()).startswith(f"127.0.0.1:{server.port} ")
+    assert target.trouble(make_workload()).startswith(f"127.0.0.1:{server.port} ")
 
 
 def test_a_server_that_did_not_answer_is_checked_before_the_next_trial(
@@ -187,7 +187,7 @@ def test_a_server_that_did_not_answer_is_checked_before_the_next_trial(
     answers = iter([None, None, None])
     with counting_server(lambda _: next(answers, ok())) as failing:
         target = ExternalTarget(failing.url)
-        assert target.trouble(Workload()) is not None
+        assert target.trouble(make_workload()) is not None
         with monkeypatch.context() as patched:
             patched.setattr(external, "OUTAGE_SECONDS", 0.0)
             with pytest.raises(ServerLost, match="GET"):
@@ -205,7 +205,7 @@ def test_a_machine_without_free_ports_is_named_in_place_of_the_server(
 
     target = ExternalTarget(server.url)
     monkeypatch.setattr(socket, "create_connection", refuse)
-    assert target.trouble(Workload()).startswith(
+    assert target.trouble(make_workload()).startswith(
         "this machine can open no further connection"
     )
     assert (

@@ -13,7 +13,7 @@ from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import WorkerCounts
 from clientlab.workload.values import Delay, Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_planned_trial
 
 pytestmark = pytest.mark.real
@@ -50,7 +50,9 @@ def planned(strategy: str, **changes):
 def test_a_trial_behind_a_link_counts_connections_and_round_trips(
     local, linked, tmp_path, strategy, trips, opened
 ):
-    workload = Workload(requests=30, warmup=0, concurrency=1, delay=Delay.parse("1ms"))
+    workload = make_workload(
+        requests=30, warmup=0, concurrency=1, delay=Delay.parse("1ms")
+    )
     run_trial = TrialRunner(local, links={LINK: linked})
     trial = run_trial(planned(strategy), workload, tmp_path, lambda _: None)
     assert (trial.status, trial.figures.errors, trial.planned.link) == (
@@ -69,7 +71,7 @@ def test_a_trial_behind_a_link_counts_connections_and_round_trips(
 
 def test_a_link_counts_the_bytes_of_heads_and_uploads(local, tmp_path):
     narrow = Link(0.0, 20e6)
-    workload = Workload(
+    workload = make_workload(
         requests=20,
         warmup=0,
         method="POST",
@@ -101,7 +103,7 @@ def test_a_link_that_dies_loses_its_trial_and_is_restarted_at_its_port(
             process.kill()
 
     run_trial = TrialRunner(local, links={LINK: linked})
-    workload = Workload(requests=200, warmup=0, timeout=5.0)
+    workload = make_workload(requests=200, warmup=0, timeout=5.0)
     trial = run_trial(planned("urllib3"), workload, tmp_path, kill)
     assert (trial.status, trial.partial) == ("lost", True)
     assert "SIGKILL" in trial.reason
@@ -119,7 +121,7 @@ def test_with_tls_only_a_name_of_this_machine_can_be_linked():
     """
     with counting_server() as server:
         target = ExternalTarget(server.url.replace("127.0.0.1", "localhost"))
-    assert target.named_in(Workload(headers={"host": "shop"})).headers == {
+    assert target.named_in(make_workload(headers={"host": "shop"})).request.headers == {
         "host": "shop"
     }
     target.secure = True

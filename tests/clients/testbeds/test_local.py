@@ -21,7 +21,7 @@ from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds.local import ROUTES, LocalTestbed, check_upstreams
 from clientlab.testbeds.servers import Endpoint, WorkerCounts, read_upstream
 from clientlab.trial.usage import cpu_usable
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.measured import is_alive
 from running import caddy_path, eventually
 from signal_handlers import IN_A_TERMINAL, handling
@@ -66,7 +66,7 @@ def test_every_upstream_answers_and_counts_requests_on_every_route(
     address = testbed.address(upstream, route)
     assert (address.url, address.port) == (endpoint.url, endpoint.port)
     assert (address.ca_file is not None) == (route == "proxy-tls")
-    assert testbed.trouble(upstream, route, Workload()) is None
+    assert testbed.trouble(upstream, route, make_workload()) is None
     before = testbed.reading(upstream, route)
     with contextlib.closing(endpoint.connect(timeout=60)) as connection:
         for _ in range(5):
@@ -123,10 +123,10 @@ def test_a_server_that_has_ended_is_restarted_at_its_port(tmp_path):
             eventually(lambda: why_lost(testbed), "the loss is noticed")
             assert re.search(rf"SIGKILL.*{log}\.log", why_lost(testbed))
             if program == "caddy":
-                assert testbed.trouble("aiohttp", "proxy", Workload()).startswith(
+                assert testbed.trouble("aiohttp", "proxy", make_workload()).startswith(
                     f"{places[1].url}/healthz "
                 )
-                assert testbed.trouble("aiohttp", "direct", Workload()) is None
+                assert testbed.trouble("aiohttp", "direct", make_workload()) is None
             testbed.serve("aiohttp")
             assert not why_lost(testbed)
             assert [

@@ -11,7 +11,7 @@ from clientlab.errors import FieldError
 from clientlab.testbeds.local import group_by_core, place, place_here
 from clientlab.testbeds.servers import choose_workers
 from clientlab.trial.usage import cpu_usable
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.measured import measure, trial_processes
 
 needs_affinity = pytest.mark.skipif(
@@ -61,7 +61,9 @@ def test_all_processes_of_a_trial_stay_on_their_cpus():
         found.extend(process.cpu_affinity() for process in trial_processes())
 
     with counting_server() as server:
-        workload = Workload(requests=4, warmup=0, concurrency=2, connections="warm")
+        workload = make_workload(
+            requests=4, warmup=0, concurrency=2, connections="warm"
+        )
         measure("urllib3@processes", workload, server.url, cpus=[cpu], on_start=note)
     assert found == [[cpu]] * 3  # the pool has two
 

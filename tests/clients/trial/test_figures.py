@@ -19,7 +19,7 @@ from clientlab.trial.result import PathFigures, Quantiles, Slice
 from clientlab.trial.sample_log import ERROR_CODES
 from clientlab.trial.samples import RECORD, Samples
 from clientlab.workload.values import Delay, Link
-from clientlab.workload.workload import Workload, unavoidable_of
+from clientlab.workload.workload import make_workload, unavoidable_of
 
 
 def records(start, seconds, error=0):
@@ -35,7 +35,7 @@ def records(start, seconds, error=0):
 
 def overhead_of(made, numbers, unavoidable) -> Quantiles | None:
     return TrialRequests(
-        Samples(made, numbers, {}, {}, {}), Workload()
+        Samples(made, numbers, {}, {}, {}), make_workload()
     ).compute_overhead(unavoidable)
 
 
@@ -120,11 +120,11 @@ def test_the_time_to_the_first_byte_is_latency_minus_the_time_after_it():
     made = records([0] * 4, [0.3, 0.2, 0.1, 0.4], [0, 0, 0, 1])
     made["elapsed"] = [0.1, 0.1, 0.0, 0.0]
     found = {}
-    for workload in (Workload(first_byte=True), Workload(elapsed=True)):
+    for workload in (make_workload(first_byte=True), make_workload(elapsed=True)):
         requests = TrialRequests(
             Samples(made, np.arange(4), {"reset": 1}, {}, {}), workload
         )
-        found[workload.first_byte] = requests.compute_figures(
+        found[workload.reading.first_byte] = requests.compute_figures(
             0.0, 1.0
         ).first_byte_seconds
     assert (found[True].p50, found[True].p99) == pytest.approx((0.1, 0.4))
@@ -138,9 +138,9 @@ def test_the_time_to_the_first_byte_is_latency_minus_the_time_after_it():
 )
 def test_the_overhead_leaves_out_the_delay_and_one_round_trip(delay, link, seconds):
     """It is unknown without both."""
-    workload = Workload(delay=delay and Delay.parse(delay))
+    workload = make_workload(delay=delay and Delay.parse(delay))
     assert unavoidable_of(workload, link)(7) == pytest.approx(seconds)
-    assert unavoidable_of(Workload(), None) is None
+    assert unavoidable_of(make_workload(), None) is None
 
 
 def test_a_slice_has_the_counts_and_quantiles_of_its_requests():
@@ -177,7 +177,7 @@ def test_requests_in_turn_end_their_own_delay_after_the_one_before(
     matter.
     """
     made, numbers = records(starts, seconds)[::-1], np.arange(len(starts))
-    workload = Workload(delay=Delay.parse("10ms"))
+    workload = make_workload(delay=Delay.parse("10ms"))
     assert TrialRequests(
         Samples(made, numbers, {}, {}, {}), workload
     ).share_in_turn == pytest.approx(share)
@@ -195,7 +195,8 @@ def test_paths_of_recorded_requests_have_their_own_figures_without_their_queries
         np.arange(6),
     )
     found = TrialRequests(
-        Samples(made, numbers, {}, {}, {}), Workload(replay=str(tmp_path / "r.jsonl"))
+        Samples(made, numbers, {}, {}, {}),
+        make_workload(replay=str(tmp_path / "r.jsonl")),
     )
     assert found.compute_paths() == [
         PathFigures(path="/a", requests=4, errors=0, p50=0.2, p99=0.3),
@@ -213,7 +214,7 @@ def kept(found, rate: float, length: float) -> TrialRequests:
     found["start"] += BEGAN
     kinds = {code: kind for kind, code in ERROR_CODES.items()}
     samples = Samples(found, np.arange(len(found)), {}, {}, kinds, BEGAN)
-    return TrialRequests(samples, Workload(rate=rate, duration=length))
+    return TrialRequests(samples, make_workload(rate=rate, duration=length))
 
 
 def frozen(places: int):

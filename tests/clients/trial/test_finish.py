@@ -16,7 +16,7 @@ from clientlab.trial.sample_log import SampleLog
 from clientlab.trial.samples import read_measured
 from clientlab.trial.server_counters import ServerCounters
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_planned_trial, a_trial
 
 FEW_THREADS = "flask?workers=1&threads=4"
@@ -44,7 +44,9 @@ def test_a_delay_or_a_queue_is_found_in_a_real_trial(
     planned = a_planned_trial("aiohttp@workers").model_copy(
         update={"upstream": upstream, "concurrency": 16}
     )
-    workload = Workload(requests=requests, concurrency=16, delay=Delay.parse("100ms"))
+    workload = make_workload(
+        requests=requests, concurrency=16, delay=Delay.parse("100ms")
+    )
     trial = TrialRunner(testbed)(planned, workload, tmp_path, lambda _: None)
     assert trial.status == "done", trial.reason
     assert trial.bound == verdict, trial.verdict
@@ -68,7 +70,7 @@ def test_a_trial_with_one_record_that_takes_no_time_says_why_it_ended(tmp_path):
     log.write_late(0, 100.0, 0.0, 0, 0, log.error_code("dropped", "not sent"))
     log.close(0)
     planned = a_planned_trial()
-    begun = Begun(planned, Workload(duration=1.0, rate=50.0), a_trial().started)
+    begun = Begun(planned, make_workload(duration=1.0, rate=50.0), a_trial().started)
     trial = begun.end("lost", "interrupted", read_measured(tmp_path))
     assert (trial.reason, trial.partial, trial.figures.errors) == (
         "interrupted",

@@ -25,7 +25,7 @@ from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.process_handle import OWN, Interpreter, TrialFailed
 from clientlab.trial.sample_log import SampleLog
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload, delay_of
+from clientlab.workload.workload import delay_of, make_workload
 from clients.measured import is_alive, measure, trial_processes
 from running import ROOT, eventually
 
@@ -69,7 +69,7 @@ def test_a_cold_trial_finds_only_what_its_library_requires(
     its first request.
     """
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
-    workload = Workload(requests=1, cold=True, warmup=0)
+    workload = make_workload(requests=1, cold=True, warmup=0)
     context = TrialContext(
         strategies.find("httpx"), workload, PeerAddress(server.url), str(tmp_path)
     )
@@ -99,7 +99,7 @@ def test_every_worker_of_a_warm_trial_is_warm(strategy, server):
     """However quick the answers are, no worker opens its connection inside
     the clock.
     """
-    workload = Workload(requests=200, concurrency=5, warmup=5, connections="warm")
+    workload = make_workload(requests=200, concurrency=5, warmup=5, connections="warm")
     measured = measure(strategy, workload, server.url)
     assert measured.samples.errors == {}
     assert server.connections == 5
@@ -157,14 +157,14 @@ def test_processes_of_a_cold_pool_have_the_modules_that_a_client_imports_late(
     """
     path = tmp_path / "late.py"
     path.write_text(LATE)
-    workload = Workload(requests=30, concurrency=3, warmup=2, connections="cold")
+    workload = make_workload(requests=30, concurrency=3, warmup=2, connections="cold")
     done = measure(f"{path}:{strategy}", workload, "http://127.0.0.1:9")
     assert set(done.samples.records["bytes"].tolist()) == {late}
 
 
 def test_a_client_with_threads_of_its_own_runs_in_a_cold_pool(server):
     """A process that is forked from one in which pyqwest has sent a request hangs."""
-    workload = Workload(requests=20, concurrency=2, warmup=2, connections="cold")
+    workload = make_workload(requests=20, concurrency=2, warmup=2, connections="cold")
     measured = measure("pyqwest@processes", workload, server.url)
     assert measured.samples.errors == {}
     assert measured.outcome.processes == 2
@@ -183,7 +183,7 @@ def test_cpu_and_memory_are_those_of_all_processes(server):
     before = children()
     outcome = measure(
         "requests-session@processes",
-        Workload(requests=400, concurrency=8, warmup=0),
+        make_workload(requests=400, concurrency=8, warmup=0),
         server.url,
     ).outcome
     whole = children() - before
@@ -191,7 +191,7 @@ def test_cpu_and_memory_are_those_of_all_processes(server):
     assert outcome.processes == 8
     assert 0 < outcome.startup_seconds <= outcome.wall_seconds
     assert 0 < outcome.fullest_cpu_seconds < outcome.cpu_seconds
-    alone = measure("requests-session", Workload(requests=4), server.url).outcome
+    alone = measure("requests-session", make_workload(requests=4), server.url).outcome
     assert alone.startup_seconds == 0
     assert outcome.peak_rss_bytes > 6 * alone.peak_rss_bytes
     assert alone.peak_pss_bytes < outcome.peak_pss_bytes < outcome.peak_rss_bytes / 2
@@ -211,7 +211,7 @@ def test_memory_above_idle_is_what_the_bodies_cost(strategy, read, least, most):
     """
     body = ok(bytes(32 << 20))
     with counting_server(lambda _: body) as server:
-        workload = Workload(requests=3, concurrency=1, warmup=1, read=read)
+        workload = make_workload(requests=3, concurrency=1, warmup=1, read=read)
         outcome = measure(strategy, workload, server.url).outcome
     assert least << 20 <= outcome.peak_pss_bytes - outcome.idle_pss_bytes <= most << 20
     assert outcome.idle_pss_bytes < 64 << 20
@@ -227,7 +227,9 @@ WANTED = 40
 )
 def test_a_name_that_is_not_found_opens_no_connection(strategy):
     measured = measure(
-        strategy, Workload(requests=2, warmup=0, timeout=20), "http://nowhere.invalid:9"
+        strategy,
+        make_workload(requests=2, warmup=0, timeout=20),
+        "http://nowhere.invalid:9",
     )
     assert measured.samples.errors == {"connect": 2}
     assert measured.outcome.connections_opened == 0
@@ -246,7 +248,7 @@ def leave_few_descriptors():
 )
 def test_a_process_without_descriptors_says_so_and_counts_what_it_opened(strategy):
     with counting_server(hold=0.1) as server:
-        workload = Workload(requests=2 * WANTED, concurrency=WANTED, warmup=0)
+        workload = make_workload(requests=2 * WANTED, concurrency=WANTED, warmup=0)
         measured = measure(
             strategy, workload, server.url, on_start=leave_few_descriptors
         )
@@ -282,7 +284,7 @@ class Litters:
 def test_no_garbage_of_the_warm_up_is_left_when_the_clock_starts(connections, tmp_path):
     path = tmp_path / "litters.py"
     path.write_text(LITTERS)
-    workload = Workload(requests=1, warmup=10, connections=connections)
+    workload = make_workload(requests=1, warmup=10, connections=connections)
     done = measure(f"{path}:Litters", workload, "http://127.0.0.1:9")
     assert done.samples.records["bytes"].tolist() == [0]
 
@@ -301,7 +303,7 @@ def test_a_trial_that_is_killed_takes_its_pool_with_it():
             trial.kill()
 
     with counting_server(hold=0.02) as server:
-        workload = Workload(duration=30, concurrency=4, warmup=0)
+        workload = make_workload(duration=30, concurrency=4, warmup=0)
         with pytest.raises(TrialFailed, match="SIGKILL"):
             measure(
                 "requests-session@processes",
@@ -340,7 +342,9 @@ def drip():
     ids=["deadline", "silence", "byte by byte", "endless"],
 )
 def test_a_trial_ends_at_each_of_its_limits(answer, workload, limits, reason):
-    workload = Workload(**{"requests": 1, "concurrency": 1, "warmup": 0} | workload)
+    workload = make_workload(
+        **{"requests": 1, "concurrency": 1, "warmup": 0} | workload
+    )
     with (
         counting_server(lambda _: answer()) as server,
         pytest.raises(TrialFailed, match=reason),
@@ -353,7 +357,7 @@ def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
     seen, finished = [], []
     context = TrialContext(
         strategies.find("http.client"),
-        Workload(),
+        make_workload(),
         PeerAddress("http://host"),
         str(tmp_path),
     )
@@ -396,7 +400,7 @@ def test_no_client_uses_passwords_or_proxies_of_the_environment_or_keeps_cookies
         b" 2\r\n\r\n"
     )
     with counting_server(lambda _: head + b"{}") as server:
-        measured = measure(client, Workload(requests=4, warmup=0), server.url)
+        measured = measure(client, make_workload(requests=4, warmup=0), server.url)
         for name in ("authorization", "cookie"):
             assert [seen.headers.get(name) for seen in server.seen] == [None] * 4
     assert measured.samples.errors == {}
@@ -410,7 +414,7 @@ def test_no_client_uses_passwords_or_proxies_of_the_environment_or_keeps_cookies
 def test_a_slice_lasts_for_several_waves(wave, least_waves, slices, tmp_path):
     context = TrialContext(
         strategies.find("http.client"),
-        Workload(duration=2.0),
+        make_workload(duration=2.0),
         PeerAddress("http://host"),
         str(tmp_path),
         slices=8,
@@ -422,7 +426,7 @@ def test_a_slice_lasts_for_several_waves(wave, least_waves, slices, tmp_path):
 @pytest.mark.real
 def test_a_trial_has_as_many_slices_as_its_waves_permit():
     """Ten waves of 40 ms take 0.4 s, however many slices are planned."""
-    workload = Workload(duration=0.8, concurrency=4, timeout=5.0)
+    workload = make_workload(duration=0.8, concurrency=4, timeout=5.0)
     with counting_server(hold=0.04) as server:
         found = measure("urllib3@threads", workload, server.url, slices=8)
     assert len(found.outcome.slices) in {1, 2}  # a busy machine may take longer
@@ -439,7 +443,7 @@ def test_a_load_begins_as_if_it_had_been_going_on(strategy):
     """Of its delay, the first request of a slot asks for a fourth, two,
     three, or all.
     """
-    workload = Workload(
+    workload = make_workload(
         duration=0.3, concurrency=4, delay=Delay.parse("20ms"), warmup=0
     )
     with counting_server(hold=0.001) as server:

@@ -21,7 +21,7 @@ from clientlab.trial.received import (
 from clientlab.trial.samples import RECORD, Samples, find_delay_shares
 from clientlab.trial.server_counters import ServerCounters, ServerUse
 from clientlab.workload.values import Delay, Statuses
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_planned_trial
 from clients.fake_testbed import FakeTestbed
 from mockupstream.metrics import digest_of
@@ -77,7 +77,7 @@ def measured(tmp_path_factory):
         def measure(name: str):
             strategy = f"{folder / 'mine.py'}:{name}@threads"
             plugins.admit([strategy])
-            workload = Workload(
+            workload = make_workload(
                 path="/bytes/50", requests=12, warmup=2, delay=Delay.parse("20ms")
             )
             planned = a_planned_trial(strategy).model_copy(update={"concurrency": 2})
@@ -168,7 +168,7 @@ def test_the_upstreams_counts_tell_what_a_wrong_function_did(changes, reason):
     found = (
         samples([0.01] * 10, [0] * 10),
         a_planned_trial(),
-        Workload(path="/bytes/50?a=b"),
+        make_workload(path="/bytes/50?a=b"),
     )
     assert find_difference(*found, use_of()) is None
     assert reason in find_difference(*found, use_of(**changes))
@@ -181,7 +181,7 @@ def test_the_upstreams_counts_tell_what_a_wrong_function_did(changes, reason):
 def test_a_request_cannot_end_before_its_delay(seconds, error, early):
     """Beyond what two clocks differ by. A failed request can: its connection broke."""
     found = find_impossible_times(
-        samples([0.021, seconds], [0, error]), Workload(delay=Delay.parse("20ms"))
+        samples([0.021, seconds], [0, error]), make_workload(delay=Delay.parse("20ms"))
     )
     assert (found is not None) == early
 
@@ -189,7 +189,7 @@ def test_a_request_cannot_end_before_its_delay(seconds, error, early):
 def test_parts_of_delays_are_expected_where_they_were_sent():
     """Four slots begin with a fourth, two, three, and all of the delay."""
     found = samples([0.021] * 10, [0] * 10)
-    workload = Workload(path="/bytes/50", delay=Delay.parse("20ms"))
+    workload = make_workload(path="/bytes/50", delay=Delay.parse("20ms"))
     targets = [
         f"/bytes/50?delay={delay:.6f}" for delay in (0.005, 0.010, 0.015, *[0.02] * 7)
     ]
@@ -205,7 +205,7 @@ def test_an_expected_5xx_may_be_the_answer_of_a_proxy(route, fits):
     found = samples([0.021] * 4 + [0.001] * 4, [0] * 8)
     found.records["status"][4:], found.records["bytes"][4:] = 502, 0
     use = use_of(4, target="/bytes/50?delay=0.020000")
-    workload = Workload(
+    workload = make_workload(
         path="/bytes/50", delay=Delay.parse("20ms"), expect=Statuses.parse("200,502")
     )
     planned = a_planned_trial().model_copy(update={"route": route})
@@ -236,7 +236,7 @@ def test_requests_without_a_response_may_have_reached_the_upstream_or_not(
     found = find_difference(
         samples([0.01] * 10, [0] * 8 + [1, 1]),
         a_planned_trial(),
-        Workload(path="/bytes/50"),
+        make_workload(path="/bytes/50"),
         use,
     )
     assert (found is None) == fits

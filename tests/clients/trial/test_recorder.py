@@ -15,7 +15,7 @@ from clientlab.trial import samples as log_reader
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.recorder import CallerFactory
 from clientlab.workload.values import Statuses
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 
 class Scripted:
@@ -85,7 +85,10 @@ def context(monkeypatch, tmp_path):
         executor = "workers" if client == "AsyncScripted" else "serial"
         strategy = strategies.Strategy(client, client, executor)
         return TrialContext(
-            strategy, Workload(**workload), PeerAddress("http://host"), str(tmp_path)
+            strategy,
+            make_workload(**workload),
+            PeerAddress("http://host"),
+            str(tmp_path),
         )
 
     return make

@@ -15,7 +15,7 @@ from clientlab.trial import recording, sample_log
 from clientlab.trial import samples as log_reader
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.sample_log import SampleLog
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 
 ANOTHER_PROCESS = """
 import sys
@@ -224,7 +224,7 @@ def test_requests_in_a_row_are_counted_although_the_file_system_knows_of_none(
 @pytest.mark.parametrize("shards", [1, 3, 4])
 def test_the_log_of_a_divided_trial_begins_with_its_warm_up(shards, tmp_path):
     """Its first record is that of the first request of the warm-up."""
-    workload = Workload(
+    workload = make_workload(
         duration=0.01, concurrency=2000, shards=shards, connections="warm"
     )
     folder = tmp_path / "log"

@@ -27,7 +27,7 @@ from clientlab.trial.shards import (
     merge_shards,
 )
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload, take_share
+from clientlab.workload.workload import Workload, make_workload, take_share
 from clients.documents import a_planned_trial
 from clients.fake_testbed import FakeTestbed
 from clients.measured import is_alive, trial_processes
@@ -49,7 +49,7 @@ def trial_of(
 
 
 def workload_of(**fields) -> Workload:
-    return Workload(
+    return make_workload(
         **{
             "requests": 50,
             "warmup": 0,
@@ -224,14 +224,16 @@ def a_report(
     samples = Samples(
         records, np.arange(len(seconds)), {}, {}, kinds or {}, delay_shares=delay_shares
     )
-    share = take_share(Workload(requests=1, shards=shards), index, PLANNED.concurrency)
+    share = take_share(
+        make_workload(requests=1, shards=shards), index, PLANNED.concurrency
+    )
     return make_shard_report(
         share, Measurement(outcome, samples), ServerCounters(), ServerCounters(), start
     )
 
 
 def merged(reports, requests: int):
-    workload = Workload(
+    workload = make_workload(
         requests=requests, shards=len(reports), concurrency=len(reports)
     )
     return merge_shards(Begun(PLANNED, workload, utc_now(), 30.0), reports)
@@ -281,7 +283,7 @@ def test_shards_know_what_part_of_a_delay_their_first_requests_asked_for():
         a_report(index, 0.0201 * shares, delay_shares=shares)
         for index, shares in enumerate((halves, whole))
     ]
-    workload = Workload(
+    workload = make_workload(
         duration=1.0, delay=Delay.parse("20ms"), shards=2, concurrency=2
     )
     trial = merge_shards(Begun(PLANNED, workload, utc_now(), 30.0), reports)

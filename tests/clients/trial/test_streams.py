@@ -16,7 +16,7 @@ from clientlab.trial.sample_log import EventLog, write_event
 from clientlab.trial.samples import RECORD, Samples, read_measured
 from clientlab.trial.stream_times import StreamTimes, pool_streams, read_streams
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import Workload, make_workload
 from clients.measured import measure
 from running import gunicorn
 
@@ -42,14 +42,14 @@ def receive(url, tmp_path):
 
         async def send_awaited() -> None:
             caller = await factory.aopen(1)
-            await caller.send_all(range(-1, workload.requests))
+            await caller.send_all(range(-1, workload.load.requests))
             await caller.close()
 
         if client_spec(find(name).client).kind == "asyncio":
             asyncio.run(send_awaited())
         else:
             caller = factory.open(1)
-            caller.send_all(range(-1, workload.requests))
+            caller.send_all(range(-1, workload.load.requests))
             caller.close()
         samples = read_measured(folder)
         return samples, read_streams(folder, samples)
@@ -59,7 +59,7 @@ def receive(url, tmp_path):
 
 def streams(form: str = "sse", **others) -> Workload:
     paced = {"every": Delay.parse("5ms"), "events": 10} | others
-    return Workload(stream=form, requests=4, warmup=1, connections="warm", **paced)
+    return make_workload(stream=form, requests=4, warmup=1, connections="warm", **paced)
 
 
 @pytest.mark.real

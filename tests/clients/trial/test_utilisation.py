@@ -21,7 +21,7 @@ from clientlab.trial.utilisation import (
     find_shares,
 )
 from clientlab.workload.values import Link
-from clientlab.workload.workload import Workload
+from clientlab.workload.workload import make_workload
 from clients.documents import a_planned_trial
 
 CORES = 4.0
@@ -305,7 +305,7 @@ def waits(
     used = used.model_copy(update={"connections_opened": opened})
     found, held = find_shares(
         trial,
-        Workload(),
+        make_workload(),
         used,
         requests,
         LoadTimes(10.0, 10.0, 10.0),
@@ -418,7 +418,7 @@ def judged(
     measured = Outcome(**{**COMMON, **ended, **(outcome or {})})
     begun = Begun(
         planned("aiohttp", C),
-        Workload(concurrency=C, **workload),
+        make_workload(concurrency=C, **workload),
         "2024-05-06T07:08:09+00:00",
     )
     return finish_trial(

@@ -10,6 +10,8 @@ from statistics import mean, stdev
 import pytest
 
 from clientlab.errors import FieldError
+from clientlab.experiments.experiment import validate_workload
+from clientlab.workload.checks import check_shards
 from clientlab.workload.load import (
     arrivals_of,
     check_load,
@@ -20,14 +22,13 @@ from clientlab.workload.load import (
 )
 from clientlab.workload.requests import requests_of
 from clientlab.workload.values import Delay, Stages, parse_rate
-from clientlab.workload.workload import Workload, check_shards, delay_of, take_share
-from clients.workload_documents import workload_of_document
+from clientlab.workload.workload import Workload, delay_of, make_workload, take_share
 
 URL = "http://server"
 
 
 def starts(**fields) -> list[float]:
-    schedule = arrivals_of(Workload(**fields))
+    schedule = arrivals_of(make_workload(**fields))
     return [schedule.start_of(number) for number in range(schedule.count)]
 
 
@@ -45,7 +46,7 @@ def test_uniform_arrivals_are_evenly_spaced_over_the_whole_duration():
 
 def test_even_arrivals_are_planned_for_the_time_until_the_next_one_would_begin():
     """10 of them arrive in 45.5 s at 0.2/s, which is not a rate of 0.22/s."""
-    schedule = arrivals_of(Workload(rate=0.2, duration=45.5))
+    schedule = arrivals_of(make_workload(rate=0.2, duration=45.5))
     assert (schedule.count, schedule.length) == (10, 45.5)
     assert schedule.count / schedule.span == pytest.approx(0.2)
 
@@ -92,7 +93,7 @@ def test_the_start_of_a_request_depends_only_on_seed_and_number():
 @pytest.mark.parametrize("spacing", ["uniform", "poisson"])
 def test_a_request_is_due_from_its_planned_start_on(spacing):
     schedule = arrivals_of(
-        Workload(
+        make_workload(
             stages=Stages.parse("0s:50/s,1s:200/s"), duration=2.0, arrivals=spacing
         )
     )
@@ -120,7 +121,7 @@ def test_a_request_is_due_from_its_planned_start_on(spacing):
 def test_a_duration_decides_the_requests_of_an_open_load_and_opens_connections_early(
     fields, requests, warm
 ):
-    workload = workload_of_document(**fields)
+    workload = validate_workload(fields)
     assert (requests_in(workload), is_warm(workload)) == (requests, warm)
 
 
@@ -138,7 +139,7 @@ def test_a_duration_decides_the_requests_of_an_open_load_and_opens_connections_e
 )
 def test_a_load_that_cannot_be_sent_is_refused(fields, field):
     with pytest.raises(FieldError) as refusal:
-        check_load(workload_of_document(**fields))
+        check_load(validate_workload(fields))
     assert refusal.value.key == (field,)
 
 
@@ -146,10 +147,10 @@ def test_a_load_that_cannot_be_sent_is_refused(fields, field):
     ("requests", "in_flight", "shards"), [(7, 7, 7), (1001, 33, 8)]
 )
 def test_shards_divide_requests_and_concurrency_exactly(requests, in_flight, shards):
-    parts = shares(Workload(requests=requests, shards=shards), in_flight)
+    parts = shares(make_workload(requests=requests, shards=shards), in_flight)
     for whole, found in (
         (requests, [requests_in(part) for part in parts]),
-        (in_flight, [part.concurrency for part in parts]),
+        (in_flight, [part.load.concurrency for part in parts]),
     ):
         assert sum(found) == whole
         assert max(found) - min(found) <= 1
@@ -157,7 +158,7 @@ def test_shards_divide_requests_and_concurrency_exactly(requests, in_flight, sha
 
 def test_each_request_of_a_trial_belongs_to_one_shard_and_is_unchanged():
     """The requests of their warm-ups differ as well, and have numbers below 0."""
-    workload = Workload(
+    workload = make_workload(
         path="/todos/{k}", delay=Delay.parse("exponential:50ms"), requests=11, shards=3
     )
     make, delay, parts = (
@@ -168,7 +169,7 @@ def test_each_request_of_a_trial_belongs_to_one_shard_and_is_unchanged():
     found = [
         (requests_of(part, URL)(k).url, delay_of(part)(k))
         for part in parts
-        for k in range(part.requests)
+        for k in range(part.load.requests)
     ]
     assert sorted(found) == sorted((make(k).url, delay(k)) for k in range(11))
     numbers = {part.number_of(k) for part in parts for k in (-2, -1)}
@@ -186,8 +187,8 @@ def test_each_request_of_a_trial_belongs_to_one_shard_and_is_unchanged():
 )
 def test_shards_keep_the_planned_start_of_every_request(load):
     whole, divided = (
-        arrivals_of(workload_of_document(**load)),
-        shares(workload_of_document(**load, shards=4)),
+        arrivals_of(validate_workload(load)),
+        shares(validate_workload(load | {"shards": 4})),
     )
     parts = [arrivals_of(part) for part in divided]
     assert sorted(part.start_of(k) for part in parts for k in range(part.count)) == [

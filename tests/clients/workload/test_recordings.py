@@ -23,7 +23,7 @@ from clientlab.workload.recordings import (
     pin_recorded_requests,
     read_recorded_requests,
 )
-from clientlab.workload.workload import Workload, take_share
+from clientlab.workload.workload import Workload, make_workload, take_share
 
 
 def log_line(line: str, second: int = 36, end: str = "") -> str:
@@ -62,9 +62,13 @@ def har_of(*requests: dict, times=()) -> str:
 def replay(tmp_path):
     def write(*lines: str, **fields) -> Workload:
         (tmp_path / "recorded").write_text("\n".join(lines), encoding="utf-8")
-        return Workload(replay=str(tmp_path / "recorded"), **fields)
+        return make_workload(replay=str(tmp_path / "recorded"), **fields)
 
     return write
+
+
+def recorded_for(workload: Workload) -> Recorded:
+    return read_recorded_requests(workload.replay)
 
 
 def lines_of(recorded: Recorded) -> list[str]:
@@ -78,7 +82,7 @@ def test_equal_requests_of_an_access_log_become_one_with_a_weight(replay, end):
     """POST, the bytes of a TLS handshake, a timeout and OPTIONS * are left out."""
     wanted = ("GET /a?b=c HTTP/1.1", "HEAD / HTTP/2.0", "GET /a?b=c HTTP/1.0")
     others = ("POST /a HTTP/1.1", "\\x16\\x03", "-", "OPTIONS * HTTP/1.0")
-    recorded = read_recorded_requests(
+    recorded = recorded_for(
         replay(*(log_line(one, end=end) for one in (*wanted, *others)), "")
     )
     assert (lines_of(recorded), recorded.weights) == (["GET /a?b=c", "HEAD /"], [2, 1])
@@ -86,9 +90,7 @@ def test_equal_requests_of_an_access_log_become_one_with_a_weight(replay, end):
     assert [
         text.split()[0] for text in recorded.left_out.split(", ") if text[0].isdigit()
     ] == ["1", "3"]
-    once = read_recorded_requests(
-        replay(*(log_line(one, end=end) for one in wanted[:2]))
-    )
+    once = recorded_for(replay(*(log_line(one, end=end) for one in wanted[:2])))
     assert (lines_of(once), once.weights, once.left_out) == (
         ["GET /a?b=c", "HEAD /"],
         [],
@@ -105,7 +107,7 @@ def test_a_log_of_caddy_has_other_lines_and_other_hosts(replay):
         caddy_line("/3", host="b.test"),
         caddy_line("/1", logger="http.log.error"),
     )
-    recorded = read_recorded_requests(replay(*lines))
+    recorded = recorded_for(replay(*lines))
     assert (lines_of(recorded), recorded.requests[0].headers) == (
         ["GET /1", "GET /2"],
         {"Accept": "x/y"},
@@ -214,15 +216,13 @@ def test_logs_of_other_proxies_have_hosts_and_starts(replay, lines, prefix):
 
     Times are the starts, not the ends that the lines also have.
     """
-    recorded = read_recorded_requests(replay(*(prefix + line for line in lines)))
+    recorded = recorded_for(replay(*(prefix + line for line in lines)))
     assert (lines_of(recorded), recorded.weights) == (["GET /1"], [2])
     assert sorted(recorded.left_out.split(", ")) == [
         "1 for other hosts than a.test",
         "1 that are not HTTP requests",
     ]
-    timed = read_recorded_requests(
-        replay(*(prefix + line for line in lines), replay_times=True)
-    )
+    timed = recorded_for(replay(*(prefix + line for line in lines), replay_times=True))
     assert list(timed.times) == pytest.approx([0, 1.375])
 
 
@@ -241,7 +241,7 @@ def test_a_line_without_a_status_is_left_out_alone(replay, line):
     good = (
         OTHER_LOGS["alb"][0] if line.startswith("http") else log_line("GET /1 HTTP/1.1")
     )
-    recorded = read_recorded_requests(replay(line, good))
+    recorded = recorded_for(replay(line, good))
     assert (lines_of(recorded), recorded.left_out) == (["GET /1"], "1 without a status")
 
 
@@ -255,7 +255,7 @@ def test_targets_of_vegeta_have_lists_of_headers_and_bodies_in_base64(replay):
             "header": {"X": ["1", "2"], "Cookie": ["a", "b"]},
         },
     )
-    first, second = read_recorded_requests(replay(*map(json.dumps, lines))).requests
+    first, second = recorded_for(replay(*map(json.dumps, lines))).requests
     assert first.url == "/1"
     assert (second.method, second.body, second.headers) == (
         "PUT",
@@ -263,7 +263,7 @@ def test_targets_of_vegeta_have_lists_of_headers_and_bodies_in_base64(replay):
         {"X": "1, 2", "Cookie": "a; b"},
     )
     with pytest.raises(FieldError, match="line 1: its body"):  # it may be text
-        read_recorded_requests(
+        recorded_for(
             replay(
                 json.dumps({"method": "PUT", "url": "http://a.test", "body": "aGk="})
             )
@@ -274,7 +274,7 @@ def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay)
     params = [{"name": "q", "value": "a b&"}, {"name": "e"}]
     posted = {"mimeType": "application/x-www-form-urlencoded", "params": params}
     form = {"method": "POST", "url": "http://a.test/", "postData": posted}
-    (request,) = read_recorded_requests(replay(har_of(form))).requests
+    (request,) = recorded_for(replay(har_of(form))).requests
     assert (request.body, request.headers) == (
         b"q=a+b%26&e=",
         {"Content-Type": posted["mimeType"]},
@@ -284,9 +284,9 @@ def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay)
         "postData": {**posted, "mimeType": "multipart/form-data; boundary=x"},
     }
     with pytest.raises(FieldError, match=r"entry 2: .*parameters"):
-        read_recorded_requests(replay(har_of(form, upload)))
+        recorded_for(replay(har_of(form, upload)))
     assert (
-        read_recorded_requests(replay(har_of(form, upload), skip_bad=True)).left_out
+        recorded_for(replay(har_of(form, upload), skip_bad=True)).left_out
         == "1 that cannot be read"
     )
 
@@ -310,7 +310,7 @@ def test_another_format_is_refused_with_those_that_are_supported(replay, lines):
     with pytest.raises(
         FieldError, match=r"HAR.*JSON Lines.*vegeta.*Caddy.*nginx"
     ) as refusal:
-        read_recorded_requests(replay(*lines, skip_bad=True))
+        recorded_for(replay(*lines, skip_bad=True))
     assert "\n" not in str(refusal.value)
 
 
@@ -322,15 +322,15 @@ def test_an_entry_that_cannot_be_read_is_named_or_skipped_and_counted(replay):
         "token=hush",
     )
     with pytest.raises(FieldError, match=r"line 2: .*skip_bad") as refusal:
-        read_recorded_requests(replay(*lines))
+        recorded_for(replay(*lines))
     assert "hush" not in str(refusal.value)
-    recorded = read_recorded_requests(replay(*lines, skip_bad=True))
+    recorded = recorded_for(replay(*lines, skip_bad=True))
     assert (lines_of(recorded), recorded.left_out) == (
         ["GET /a"],
         "2 that cannot be read",
     )
     with pytest.raises(FieldError, match="no request that can be sent; left out: 1 "):
-        read_recorded_requests(replay(log_line("POST /a HTTP/1.1")))
+        recorded_for(replay(log_line("POST /a HTTP/1.1")))
 
 
 TIMED = [
@@ -371,12 +371,12 @@ def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, 
     """Sorted, and relative to the first. Shards keep the start of every request."""
     workload = pin_recorded_requests(replay(*lines, replay_times=True, shards=2))
     check_load(workload)
-    assert (is_open(workload), is_warm(workload), workload.requests) == (
+    assert (is_open(workload), is_warm(workload), workload.load.requests) == (
         True,
         True,
         len(starts),
     )
-    assert lines_of(read_recorded_requests(workload)) == [f"GET /{k}" for k in order]
+    assert lines_of(recorded_for(workload)) == [f"GET /{k}" for k in order]
     schedule, parts = (
         arrivals_of(workload),
         [take_share(workload, index, 2) for index in range(2)],
@@ -408,7 +408,7 @@ def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, 
 def test_longer_gaps_of_a_recording_are_shortened(replay, moments, starts):
     lines = [caddy_line(f"/{k}", moment) for k, moment in enumerate(moments)]
     assert (
-        read_recorded_requests(replay(*lines, replay_times=True)).times[-1]
+        recorded_for(replay(*lines, replay_times=True)).times[-1]
         == moments[-1] - moments[0]
     )
     workload = pin_recorded_requests(replay(*lines, replay_times=True, max_gap=2.0))

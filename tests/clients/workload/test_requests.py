@@ -13,10 +13,11 @@ import pytest
 
 from clientlab.errors import FieldError
 from clientlab.workload import recordings
+from clientlab.workload.checks import check_workload
 from clientlab.workload.recordings import pin_recorded_requests, read_recorded_requests
 from clientlab.workload.requests import requests_of
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload, check_workload, varies
+from clientlab.workload.workload import Workload, make_workload, varies
 
 BASE = "http://127.0.0.1:8000"
 LINES = (
@@ -46,7 +47,7 @@ def sent(workload: Workload, count: int):
 
 
 def body_of(**fields):
-    return requests_of(Workload(**fields), BASE)(0).body
+    return requests_of(make_workload(**fields), BASE)(0).body
 
 
 def file_of(tmp_path, *lines) -> str:
@@ -68,18 +69,18 @@ def file_of(tmp_path, *lines) -> str:
     ],
 )
 def test_the_number_of_the_request_replaces_k(path, base, urls):
-    request = requests_of(Workload(path=path), base)
+    request = requests_of(make_workload(path=path), base)
     assert [request(number).url for number in range(2)] == [BASE + url for url in urls]
 
 
 @pytest.mark.parametrize(("path", "joint"), [("/", "/?"), ("/x?y=1", "/x?y=1&")])
 def test_a_delay_is_requested_in_the_query(path, joint):
     assert (
-        requests_of(Workload(path=path, delay=Delay.parse("140ms")), BASE)(3).url
+        requests_of(make_workload(path=path, delay=Delay.parse("140ms")), BASE)(3).url
         == f"{BASE}{joint}delay=0.140000"
     )
     drawn = requests_of(
-        Workload(path=path, delay=Delay.parse("uniform:1s,2s"), seed=5), BASE
+        make_workload(path=path, delay=Delay.parse("uniform:1s,2s"), seed=5), BASE
     )
     for number in range(5):
         wanted = Delay.parse("uniform:1s,2s").at(5)(number)
@@ -106,7 +107,7 @@ def test_an_upload_has_the_requested_size_and_the_same_bytes_in_every_form(size)
     read = streamed.reader()
     assert b"".join(iter(lambda: read(1000), b"")) == whole
     awaited = requests_of(
-        Workload(upload_size=size, seed=3, upload="stream"), BASE, awaited=True
+        make_workload(upload_size=size, seed=3, upload="stream"), BASE, awaited=True
     )(0).body
 
     async def read_all(body):
@@ -118,14 +119,14 @@ def test_an_upload_has_the_requested_size_and_the_same_bytes_in_every_form(size)
 
 
 def test_headers_are_equal_for_all_clients_and_can_be_overridden():
-    pinned = requests_of(Workload(), BASE)(0).headers
+    pinned = requests_of(make_workload(), BASE)(0).headers
     assert pinned == {
         "Accept": "*/*",
         "Accept-Encoding": "identity",
         "User-Agent": pinned["User-Agent"],
     }
     changed = requests_of(
-        Workload(headers={"accept-encoding": "gzip", "X-Mine": "1"}), BASE
+        make_workload(headers={"accept-encoding": "gzip", "X-Mine": "1"}), BASE
     )(0).headers
     assert changed == {
         "Accept": "*/*",
@@ -137,7 +138,7 @@ def test_headers_are_equal_for_all_clients_and_can_be_overridden():
 
 def test_the_requests_of_a_file_are_sent_in_order_and_repeated(tmp_path):
     """They go to the target's address. Empty lines are ignored."""
-    workload = Workload(replay=file_of(tmp_path, *LINES[:2], "", *LINES[2:]))
+    workload = make_workload(replay=file_of(tmp_path, *LINES[:2], "", *LINES[2:]))
     assert varies(workload)
     assert sent(workload, 5) == [
         ("GET", "/a", None),
@@ -159,7 +160,7 @@ def test_recorded_headers_override_the_labs_own_and_the_workloads_override_both(
     A JSON body sets its type, unless the line does.
     """
     made = requests_of(
-        Workload(replay=file_of(tmp_path, *LINES), headers={"x-a": "mine"}), BASE
+        make_workload(replay=file_of(tmp_path, *LINES), headers={"x-a": "mine"}), BASE
     )
     assert made(1).headers == {**made(0).headers, "Content-Type": "application/json"}
     assert made(0).headers["x-a"] == "mine"
@@ -173,12 +174,12 @@ def test_requests_with_weights_are_drawn_by_the_seed(tmp_path):
     path = file_of(
         tmp_path, {"path": "/often", "weight": 9}, {"path": "/seldom", "weight": 1}
     )
-    drawn = sent(Workload(replay=path), 4000)
-    assert drawn == sent(Workload(replay=path), 4000)
-    assert drawn != sent(Workload(replay=path, seed=2), 4000)
+    drawn = sent(make_workload(replay=path), 4000)
+    assert drawn == sent(make_workload(replay=path), 4000)
+    assert drawn != sent(make_workload(replay=path, seed=2), 4000)
     assert Counter(url for _, url, _ in drawn)["/seldom"] == pytest.approx(400, abs=80)
     delayed = requests_of(
-        Workload(replay=path, delay=Delay.parse("uniform:0ms,100ms")), BASE
+        make_workload(replay=path, delay=Delay.parse("uniform:0ms,100ms")), BASE
     )
     delays = [
         float(delayed(k).url.split("delay=")[1])
@@ -218,16 +219,16 @@ def test_a_har_file_is_sent_without_compression_and_pseudo_headers(tmp_path):
             {"log": {"entries": [{"request": one} for one in entries]}}, indent=1
         ),
     )
-    workload = Workload(replay=path)
+    workload = make_workload(replay=path)
     assert sent(workload, 2) == [("GET", "/a?b=c", None), ("POST", "/", b"q=1")]
     got, posted = (requests_of(workload, BASE)(k).headers for k in range(2))
     assert got.pop("Cookie") == "a=b"
     assert posted == {**got, "Content-Type": "application/octet-stream"}
-    assert read_recorded_requests(workload).left_out.startswith("1 ")
+    assert read_recorded_requests(workload.replay).left_out.startswith("1 ")
 
 
 def test_a_file_that_changed_after_planning_is_refused(tmp_path):
-    workload = pin_recorded_requests(Workload(replay=file_of(tmp_path, *LINES)))
+    workload = pin_recorded_requests(make_workload(replay=file_of(tmp_path, *LINES)))
     assert sent(workload, 1)
     file_of(tmp_path, *LINES[1:])
     recordings._known.clear()  # as in a new process
@@ -263,21 +264,22 @@ def test_a_request_that_cannot_be_sent_is_refused_with_its_place(
     tmp_path, lines, place
 ):
     with pytest.raises(FieldError, match=place) as error:
-        pin_recorded_requests(Workload(replay=file_of(tmp_path, *lines)))
+        pin_recorded_requests(make_workload(replay=file_of(tmp_path, *lines)))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("fields", [{"path": "/x"}, {"method": "PUT"}, {"body": "x"}])
 def test_recorded_requests_do_not_combine_with_other_requests(tmp_path, fields):
     with pytest.raises(FieldError, match=r"^replay and "):
-        check_workload(Workload(replay=file_of(tmp_path, *LINES), **fields))
+        check_workload(make_workload(replay=file_of(tmp_path, *LINES), **fields))
 
 
 def test_decode_asks_every_client_for_gzip_unless_a_header_names_other_codings():
     assert (
-        requests_of(Workload(decode=True), BASE)(0).headers["Accept-Encoding"] == "gzip"
+        requests_of(make_workload(decode=True), BASE)(0).headers["Accept-Encoding"]
+        == "gzip"
     )
     changed = requests_of(
-        Workload(decode=True, headers={"accept-encoding": "br"}), BASE
+        make_workload(decode=True, headers={"accept-encoding": "br"}), BASE
     )(0).headers
     assert (changed["accept-encoding"], "Accept-Encoding" in changed) == ("br", False)

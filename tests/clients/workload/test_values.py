@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
+from clientlab.errors import FieldError
+from clientlab.experiments.experiment import validate_workload
 from clientlab.workload.values import Delay, Statuses, parse_bandwidth, parse_rtt
-from clients.workload_documents import workload_of_document
 
 MANY = 20_000
 
@@ -71,8 +71,8 @@ def test_a_delay_is_written_as_it_was_read(text):
     "fields", [{"rate": "5/h"}, {"stages": "1s:5/s"}, {"stages": "0s:5/s,0s:6/s"}]
 )
 def test_a_document_with_an_invalid_rate_or_invalid_stages_is_refused(fields):
-    with pytest.raises(ValidationError, match=next(iter(fields))):
-        workload_of_document(**fields)
+    with pytest.raises(FieldError, match=next(iter(fields))):
+        validate_workload(fields)
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_a_link_out_of_range_or_in_another_unit_is_refused(parse, text):
     "text", ["2xx,404", "200-299, 404", "2XX,404-404", "200-250,240-299,404"]
 )
 def test_statuses_are_classes_codes_and_ranges(text):
-    found = workload_of_document(expect=text).expect
+    found = validate_workload({"expect": text}).reading.expect
     assert [status for status in range(1000) if status in found] == [
         *range(200, 300),
         404,
     ]
     assert Statuses.parse(str(found)) == found
-    assert 404 in workload_of_document(expect=404).expect
+    assert 404 in validate_workload({"expect": 404}).reading.expect
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 
 from clientlab.errors import FieldError
-from clientlab.workload.workload import Workload, check_workload
+from clientlab.workload.checks import check_workload
+from clientlab.workload.workload import make_workload
 
 
 @pytest.mark.parametrize(
     "workload",
     [
-        Workload(requests=1, concurrency=1, warmup=0),
-        Workload(
+        make_workload(requests=1, concurrency=1, warmup=0),
+        make_workload(
             path="/a-b_c.d~e/%20;x=1?y=(z)&q='!*,$@:+[1]&n={k}",
             headers={"X-A": "a b\tc: d", "x!#$": ""},
         ),
-        Workload(upload_size=1, upload="stream", method="PROPFIND"),
+        make_workload(upload_size=1, upload="stream", method="PROPFIND"),
     ],
     ids=["least", "characters", "stream"],
 )
@@ -60,15 +61,16 @@ def test_a_workload_that_can_be_measured_passes(workload):
 )
 def test_a_workload_that_cannot_be_measured_is_refused_with_its_field(changes):
     with pytest.raises(FieldError, match=f"^{next(iter(changes))}: ") as caught:
-        check_workload(Workload(**changes))
+        check_workload(make_workload(**changes))
     assert "\n" not in str(caught.value)
 
 
 def test_a_cold_stream_has_one_event_unless_more_are_asked_for():
-    workload = Workload(stream="openai-chat", cold=True)
+    workload = make_workload(stream="openai-chat", cold=True)
     check_workload(workload)
-    assert (workload.requests, workload.warmup, workload.events) == (1, 0, 1)
-    assert Workload(stream="sse", cold=True, events=5).events == 5
+    assert (workload.load.requests, workload.load.warmup) == (1, 0)
+    assert workload.stream.events == 1
+    assert make_workload(stream="sse", cold=True, events=5).stream.events == 5
 
 
 @pytest.mark.parametrize(
@@ -83,5 +85,5 @@ def test_a_cold_stream_has_one_event_unless_more_are_asked_for():
 )
 def test_an_error_names_all_fields_that_contradict_each_other(changes):
     with pytest.raises(FieldError) as caught:
-        check_workload(Workload(**changes))
+        check_workload(make_workload(**changes))
     assert all(name in str(caught.value) for name in changes)
