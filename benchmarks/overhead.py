@@ -29,9 +29,9 @@ from benchmarks.bare_loops import Run
 from benchmarks.figures import BenchmarkRow, ratio
 from clientlab import strategies
 from clientlab.executors.executor_interface import Executor, RequestNumbers
+from clientlab.observing import samples as log_reader
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import choose_workers
-from clientlab.trial import samples as log_reader
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.process import load_libraries, make_executor
 from clientlab.trial.recording import preallocate

@@ -19,8 +19,8 @@ from statistics import fmean
 from typing import NamedTuple
 
 from benchmarks.figures import BenchmarkRow
-from clientlab import child_processes
 from clientlab.judging.ranking import shortfall
+from clientlab.machine import child_processes
 from clientlab.results.document import Run
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import choose_workers

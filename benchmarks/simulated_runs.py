@@ -23,6 +23,13 @@ from clientlab.judging.thresholds import judge_changes, parse_change
 from clientlab.results.document import Run
 from clientlab.results.plan import Target
 from clientlab.results.surroundings import surroundings
+from clientlab.results.trial import (
+    Outcome,
+    PlannedTrial,
+    Quantiles,
+    RequestFigures,
+    Trial,
+)
 from clientlab.running.execute import create_run
 from clientlab.statistics.decisions import (
     FEWEST_SEQUENTIAL_ROUNDS,
@@ -33,13 +40,6 @@ from clientlab.statistics.decisions import (
 from clientlab.statistics.drift import find_drift
 from clientlab.statistics.ratios import CONFIDENCE, typical, typical_interval
 from clientlab.statistics.simultaneous import compare_arms
-from clientlab.trial.result import (
-    Outcome,
-    PlannedTrial,
-    Quantiles,
-    RequestFigures,
-    Trial,
-)
 from clientlab.workload.workload import make_workload
 
 Floats = npt.NDArray[np.float64]
@@ -231,7 +231,7 @@ def _make_groups(walls: Floats) -> Run:
         for arm in run.experiment.arms
         for number in range(1, rounds + 1)
     ]
-    return run.model_copy(update={"trials": trials})
+    return run.updated(trials=trials)
 
 
 def _calls_an_arm_slower(run: Run) -> bool:
@@ -330,7 +330,7 @@ def _in_order(runs: Sequence[Run]) -> list[Run]:
     present.
     """
     return [
-        run.model_copy(update={"created": f"2024-05-{day:02d}T07:08:09.000+00:00"})
+        run.updated(created=f"2024-05-{day:02d}T07:08:09.000+00:00")
         for day, run in enumerate(runs, 1)
     ]
 
@@ -362,19 +362,13 @@ def _make_run_with_errors(failed: Sequence[int]) -> Run:
     run = _make_run(np.ones((1, len(_FIGURES), len(failed))), "drawn")
     trials = [
         (
-            trial.model_copy(
-                update={
-                    "figures": trial.figures.model_copy(
-                        update={"errors": {"reset": count}}
-                    )
-                }
-            )
+            trial.updated(figures=trial.figures.updated(errors={"reset": count}))
             if count
             else trial
         )
         for trial, count in zip(run.trials, failed, strict=True)
     ]
-    return run.model_copy(update={"trials": trials})
+    return run.updated(trials=trials)
 
 
 def _check_drift(seed: int) -> Iterator[BenchmarkRow]:
@@ -457,7 +451,7 @@ def _make_run(
         for place, arm in enumerate(run.experiment.arms[: len(values)])
         for number in range(1, values.shape[2] + 1)
     ]
-    return run.model_copy(update={"trials": trials, "status": "done"})
+    return run.updated(trials=trials, status="done")
 
 
 def _make_trial(

@@ -21,9 +21,9 @@ from benchmarks.figures import BenchmarkRow, ratio
 from clientlab import strategies
 from clientlab.clients.client_interface import Budget
 from clientlab.executors.executor_interface import RequestNumbers
+from clientlab.observing import measurement
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import choose_workers
-from clientlab.trial import measurement
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.event_recorder import EventSink
 from clientlab.trial.process import load_libraries, make_executor

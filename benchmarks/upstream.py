@@ -21,7 +21,7 @@ from aiohttp import web
 
 from benchmarks.bare_loops import CONCURRENCY, bare_loop
 from benchmarks.figures import BenchmarkRow, ratio
-from clientlab import child_processes
+from clientlab.machine import child_processes
 
 REQUESTS = 3000
 BODY = b'{"message": "hello"}\n'

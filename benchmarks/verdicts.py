@@ -15,14 +15,14 @@ from typing import Any
 
 from benchmarks.figures import BenchmarkRow
 from clientlab import plugins
+from clientlab.machine.usage import cpu_usable
 from clientlab.reports.rows import bottleneck_shares
+from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.trial_runner import Testbed, TrialRunner
 from clientlab.testbeds.external import ExternalServers
 from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import WorkerCounts
-from clientlab.trial.result import PlannedTrial, Trial
-from clientlab.trial.usage import cpu_usable
 from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import make_workload
 

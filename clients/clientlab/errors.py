@@ -51,7 +51,7 @@ A third item must be part of the exception's text.
 """
 
 
-class Fault(Exception):
+class ClientError(Exception):
     """An error of a kind for which the client's library has no class."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -70,7 +70,7 @@ def kind_of(error: BaseException, table: ErrorTable) -> str:
     for link in chain:
         if isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR:
             return _NO_DESCRIPTOR[link.errno]
-    if isinstance(error, Fault):
+    if isinstance(error, ClientError):
         return error.kind
     if kind := _kind_of_handshake(chain):
         return kind

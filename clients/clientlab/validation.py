@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -22,23 +22,19 @@ class DocumentPart(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
+    def updated(self, **fields: Any) -> Self:
+        """Return a copy with other values of these fields, which are not validated."""
+        return self.model_copy(update=fields)
+
 
 class MeasuredPart(DocumentPart):
     """A part whose numbers are finite."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    def model_copy(
-        self, *, update: Mapping[str, Any] | None = None, deep: bool = False
-    ) -> Self:
-        """Return a changed copy, validated, unlike pydantic's own copies.
-
-        Raise ValidationError.
-        """
-        copy = super().model_copy(deep=deep)
-        if not update:
-            return copy
-        return type(self).model_validate({**dict(copy), **update})
+    def updated(self, **fields: Any) -> Self:
+        """Return a copy with other values of these fields. Raise ValidationError."""
+        return type(self).model_validate({**dict(self), **fields})
 
 
 def validate(

@@ -110,7 +110,7 @@ def digest_of(method: str, target: str) -> int:
 
     The sum of these hashes shows whether a client sent the requests that it was asked
     to send, in any order. Libraries differ in what they percent-encode, so the target
-    is decoded. `clientlab.trial.received` has the same function.
+    is decoded. `clientlab.analysis.received` has the same function.
     """
     decoded = unquote(target) if "%" in target else target
     return crc32(f"{method} {decoded}".encode(errors="surrogateescape")) & _HASH

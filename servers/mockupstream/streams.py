@@ -235,6 +235,25 @@ def _openai_chat(text: str, events: int, usage: bool) -> EventFormat:  # noqa: F
     )
 
 
+_RESPONSE = {
+    "id": "resp_mock",
+    "object": "response",
+    "created_at": 0,
+    "model": "mock",
+    "output": [],
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "temperature": 1.0,
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": 1.0,
+}
+"""The fields of OpenAI's object `response`."""
+
+
 def _openai_responses(text: str, events: int, _usage: bool) -> EventFormat:  # noqa: FBT001
     """Typed events with sequence numbers.
 
@@ -249,22 +268,6 @@ def _openai_responses(text: str, events: int, _usage: bool) -> EventFormat:  # n
         "content": [part],
     }
     where = {"item_id": item["id"], "output_index": 0, "content_index": 0}
-    response = {
-        "id": "resp_mock",
-        "object": "response",
-        "created_at": 0,
-        "model": "mock",
-        "output": [],
-        "error": None,
-        "incomplete_details": None,
-        "instructions": None,
-        "metadata": {},
-        "parallel_tool_calls": True,
-        "temperature": 1.0,
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": 1.0,
-    }
     usage = {
         "input_tokens": 1,
         "input_tokens_details": {"cached_tokens": 0},
@@ -273,7 +276,10 @@ def _openai_responses(text: str, events: int, _usage: bool) -> EventFormat:  # n
         "total_tokens": 1 + events,
     }
     opening: list[dict[str, Any]] = [
-        {"type": "response.created", "response": {**response, "status": "in_progress"}},
+        {
+            "type": "response.created",
+            "response": {**_RESPONSE, "status": "in_progress"},
+        },
         {
             "type": "response.output_item.added",
             "output_index": 0,
@@ -294,7 +300,7 @@ def _openai_responses(text: str, events: int, _usage: bool) -> EventFormat:  # n
         {
             "type": "response.completed",
             "response": {
-                **response,
+                **_RESPONSE,
                 "status": "completed",
                 "output": [item],
                 "usage": usage,

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from clientlab.analysis.bottleneck import judge_schedule
+from clientlab.analysis.request_figures import compute_quantiles
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.judging.judgement import with_judgement
 from clientlab.results.document import Caution, ClaimResult, Run, Surroundings
 from clientlab.results.plan import Arm, Plan, Source, Target
-from clientlab.statistics.histogram import make_histogram
-from clientlab.trial.bottleneck import judge_schedule
-from clientlab.trial.figures import compute_quantiles
-from clientlab.trial.result import (
+from clientlab.results.trial import (
     Histogram,
     InFlight,
     LoadSlice,
@@ -30,6 +29,7 @@ from clientlab.trial.result import (
     Trial,
     Verdict,
 )
+from clientlab.statistics.histogram import make_histogram
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import make_workload
 
@@ -117,14 +117,14 @@ def with_changes(trial: Trial, **changes) -> Trial:
             {"wall_seconds"} if part == "measured" else set()
         )
         if of_part := {key: changes[key] for key in changes if key in names}:
-            own[part] = getattr(trial, part).model_copy(update=of_part)
+            own[part] = getattr(trial, part).updated(**of_part)
     known = {
         *Trial.model_fields,
         *(key for model in _PARTS.values() for key in model.model_fields),
     }
     assert not changes.keys() - known, changes.keys() - known
-    return trial.model_copy(
-        update=own | {key: changes[key] for key in changes if key in Trial.model_fields}
+    return trial.updated(
+        **(own | {key: changes[key] for key in changes if key in Trial.model_fields})
     )
 
 
@@ -211,7 +211,7 @@ def slices_of(
     counts = (np.diff(ends, prepend=0).tolist() for ends in (planned, ended or planned))
     for part, (sent, requests) in enumerate(zip(*counts, strict=True)):
         at = seconds * part / len(planned)
-        load.append(LoadSlice(at=at, planned=sent, sent=sent, dropped=0, backlog=0))
+        load.append(LoadSlice(at=at, planned=sent))
         slices.append(Slice(at=at, requests=requests, errors=0))
     return load, slices
 
@@ -226,7 +226,7 @@ def a_failed_trial(
         "figures": RequestFigures(),
         "verdict": None,
     }
-    return with_changes(a_trial(strategy, number).model_copy(update=none), **changes)
+    return with_changes(a_trial(strategy, number).updated(**none), **changes)
 
 
 def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> Run:
@@ -320,7 +320,6 @@ def _figures(number: int, wall: float, requests: int) -> dict[str, object]:
             at=place * wall / 60,
             requests=len(part),
             errors=0,
-            p50=float(np.median(part)),
             p99=float(max(part)),
         )
         for place, part in enumerate(np.array_split(seconds, 60))
@@ -444,8 +443,8 @@ def a_whole_run() -> Run:
 
 def _copy(whole: Run, settings: dict[str, object], **changes) -> Run:
     """A copy of the run with other settings of its experiment, and other fields."""
-    return whole.model_copy(
-        update={"experiment": whole.experiment.model_copy(update=settings), **changes}
+    return whole.updated(
+        **{"experiment": whole.experiment.updated(**settings), **changes}
     )
 
 
@@ -502,8 +501,8 @@ def a_hostile_run(words: str) -> Run:
         settings,
         run=words,
         trials=[trial, a_failed_trial("b", words), *swept],
-        surroundings=run.surroundings.model_copy(update=on_machine),
-        claims=[claim.model_copy(update=of_claims) for claim in run.claims],
+        surroundings=run.surroundings.updated(**on_machine),
+        claims=[claim.updated(**of_claims) for claim in run.claims],
         cautions=[Caution(kind=words, text=words, advice=words)],
     )
 
@@ -516,27 +515,23 @@ def a_bundled_run(name: str, rounds: int = 1) -> Run:
 
     The last arm has a second trial in its last round, which was killed.
     """
-    plan = read_plan(bundled()[name]).model_copy(update={"rounds": rounds})
+    plan = read_plan(bundled()[name]).updated(rounds=rounds)
     trials = [
         _a_trial_of(plan, place, number)
         for number in range(1, rounds + 1)
         for place in range(len(plan.arms))
     ]
-    killed = trials[-1].model_copy(
-        update={
-            "status": "failed",
-            "reason": "its process was ended by SIGKILL",
-            "partial": True,
-            "verdict": None,
-        }
+    killed = trials[-1].updated(
+        status="failed",
+        reason="its process was ended by SIGKILL",
+        partial=True,
+        verdict=None,
     )
     ordered = [
         with_changes(trial, order=order)
         for order, trial in enumerate((*trials, killed))
     ]
-    return with_judgement(
-        a_run().model_copy(update={"experiment": plan, "trials": ordered})
-    )
+    return with_judgement(a_run().updated(experiment=plan, trials=ordered))
 
 
 def _a_trial_of(plan: Plan, place: int, number: int) -> Trial:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.trial.context import PeerAddress
-from clientlab.trial.server_counters import ServerCounters, ServerUse
 from clientlab.workload.workload import Workload
 
 

@@ -8,9 +8,9 @@ import tempfile
 import psutil
 
 from clientlab import plugins, strategies
-from clientlab.trial import measurement
+from clientlab.observing import measurement
+from clientlab.observing.measurement import Measurement
 from clientlab.trial.context import PeerAddress, TrialContext
-from clientlab.trial.measurement import Measurement
 from clientlab.workload.workload import Workload
 
 

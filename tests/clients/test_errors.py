@@ -7,7 +7,7 @@ import ssl
 
 import pytest
 
-from clientlab.errors import KINDS, Fault, find_exhaustion, kind_of, status_kind
+from clientlab.errors import KINDS, ClientError, find_exhaustion, kind_of, status_kind
 
 TABLE = (
     (ConnectionRefusedError, "connect"),
@@ -60,7 +60,9 @@ def around(inner: Exception) -> Exception:
         (LibraryError("failed"), "other:LibraryError"),
         (
             chained(
-                Fault("protocol", "cut short"), ConnectionResetError(), explicit=True
+                ClientError("protocol", "cut short"),
+                ConnectionResetError(),
+                explicit=True,
             ),
             "protocol",
         ),
@@ -117,7 +119,7 @@ def test_a_machine_without_free_ports_is_not_the_servers_fault():
     """
     exhausted = OSError(errno.EADDRNOTAVAIL, "Cannot assign requested address")
     assert "client" in find_exhaustion(
-        chained(Fault("connect", "no"), exhausted, explicit=True)
+        chained(ClientError("connect", "no"), exhausted, explicit=True)
     )
     assert find_exhaustion(OSError(errno.EMFILE, "Too many open files"))
     assert (

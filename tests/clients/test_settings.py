@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.conformance.load import Gate
+from clientlab.conformance.load_checks import Gate
 from clientlab.conformance.server import counting_server, ok
 from clientlab.errors import LabError
 from clientlab.settings import find_upstream

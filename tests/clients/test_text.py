@@ -184,7 +184,7 @@ def test_requirements_are_stored_without_credentials():
     spec = EnvironmentSpec(
         requirements=["mine @ https://user:SECRET@host.test/mine.whl"]
     )
-    plan = a_run().experiment.model_copy(update={"environments": {"e": spec}})
+    plan = a_run().experiment.updated(environments={"e": spec})
     assert plan.masked().environments["e"].requirements == [
         "mine @ https://…@host.test/mine.whl"
     ]

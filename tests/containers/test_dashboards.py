@@ -13,7 +13,7 @@ import pytest
 
 from clientlab.judging.comparison import compare
 from clientlab.judging.judgement import with_judgement
-from clientlab.reports.comparison import change_cells, is_known
+from clientlab.reports.change_contents import change_cells, is_known
 from clientlab.reports.rows import groups_of
 from clientlab.results.document import Run
 from clients.documents import (
@@ -56,7 +56,7 @@ def _base() -> Run:
     run = a_whole_run()
     arms = {arm.name for arm in run.experiment.arms}
     trials = [trial for trial in run.trials if trial.planned.arm in arms]
-    return run.model_copy(update={"run": BASE, "trials": trials})
+    return run.updated(run=BASE, trials=trials)
 
 
 def _slower() -> Run:
@@ -73,9 +73,7 @@ def _slower() -> Run:
 
     run = _base()
     later = {"run": SLOWER, "created": "2044-05-06T08:09:10+00:00"}
-    return run.model_copy(
-        update={**later, "trials": [twice(trial) for trial in run.trials]}
-    )
+    return run.updated(**{**later, "trials": [twice(trial) for trial in run.trials]})
 
 
 def _failing() -> Run:

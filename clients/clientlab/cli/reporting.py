@@ -180,14 +180,12 @@ def compare(
     names: tuple[str, ...],
     fail_on: tuple[str, ...],
     figure: tuple[str, ...],
-    html: Path | None,
-    markdown: str | None,
-    junit: Path | None,
     folder: Path,
     strict: bool,
     force: bool,
     as_json: bool,
     floor: float | None,
+    **targets: Path | str | None,
 ) -> int:
     """Compare runs with the first one, the baseline, arm by arm.
 
@@ -202,11 +200,12 @@ def compare(
     from clientlab.judging.comparison import compare as compare_runs
     from clientlab.judging.judgement import read_judged
     from clientlab.judging.thresholds import exit_code_of, judge_changes, parse_change
-    from clientlab.reports import as_junit, as_markdown, as_terminal, comparison
+    from clientlab.reports import as_terminal, change_contents
     from clientlab.results.figures import find
     from clientlab.results.store import Store
 
-    if markdown == output.STDOUT and as_json:
+    has_printed = as_json or targets["markdown"] == output.STDOUT
+    if as_json and targets["markdown"] == output.STDOUT:
         raise LabError(
             "--markdown and --json: leave out one of them, or name a file for"
             " --markdown"
@@ -217,49 +216,26 @@ def compare(
             " --markdown"
         )
     thresholds = [parse_change(text) for text in fail_on]
-    more = [find(key, "figure", repr(key)) for key in figure]
+    figures = [find(key, "figure", repr(key)) for key in figure]
+    figures += [threshold.figure for threshold in thresholds]
     store = Store(folder)
     base, *others = (read_judged(store.find(name)) for name in names)
-    earlier = read_earlier(store, base, others) if floor is None else []
-    figures, gated = (
-        [*more, *(one.figure for one in thresholds)],
-        {(one.arm, one.figure.key) for one in thresholds},
-    )
     found = compare_runs(
         base,
         others,
         figures,
-        gated=gated,
+        gated={(threshold.arm, threshold.figure.key) for threshold in thresholds},
         force=force,
         floor=FLOOR if floor is None else floor,
-        earlier=earlier,
+        earlier=read_earlier(store, base, others) if floor is None else [],
     )
     judged = judge_changes(found, thresholds, strict=strict)
-    printed, sections = (
-        as_json or markdown == output.STDOUT,
-        comparison.sections(found, judged),
-    )
+    sections = change_contents.sections(found, judged)
     if as_json:
-        echo(comparison.as_json(found, judged))
-    elif not printed:
+        echo(change_contents.as_json(found, judged))
+    elif not has_printed:
         output.console().print(as_terminal.document(sections), highlight=False)
-    if html is not None:
-        from clientlab.reports import as_html
-
-        output.write_text(
-            html,
-            as_html.render_comparison(found.base, sections),
-            "html",
-            stderr=printed,
-        )
-    if markdown is not None:
-        output.write_text(
-            markdown, as_markdown.document(sections), "markdown", stderr=printed
-        )
-    if junit is not None:
-        output.write_text(
-            junit, as_junit.render_comparison(found, judged), "junit", stderr=printed
-        )
+    output.write_comparison(found, judged, sections, targets, stderr=has_printed)
     return exit_code_of(judged)
 
 
@@ -301,7 +277,7 @@ def runs(context: click.Context, folder: Path, *, as_json: bool) -> None:
 def rm(listed: Path, names: tuple[str, ...], folder: Path | None, *, yes: bool) -> None:
     """Remove runs, with their samples and logs.
 
-    A run outside the results folder or one that is being measured is refused.
+    Refuse a run outside the results folder, and one that is being measured.
     """
     from clientlab.results.store import Store
 
@@ -334,8 +310,7 @@ def rm(listed: Path, names: tuple[str, ...], folder: Path | None, *, yes: bool) 
 def exporter(host: str, port: int, folder: Path) -> None:
     """Publish the figures of stored runs to Prometheus.
 
-    Also those of the run that is being measured with this results folder. Ctrl-C ends
-    it.
+    They include those of a run that is still being measured. Ctrl-C ends it.
     """
     from clientlab.cluster.exporter import make_server
     from clientlab.results.store import Store

@@ -35,7 +35,7 @@ EXTRA = "all"  # the extra of pyproject.toml that installs most libraries
 IN_THREADS = ("threads", "thread-pool", "queue", "sync_to_async")
 """The executors of a client that exists once per thread.
 
-In a single thread it would equal the shared client.
+Executors with a single thread would use it like the shared client.
 """
 
 _Class = TypeVar("_Class", bound=type)

@@ -27,7 +27,7 @@ from clientlab.clients.client_interface import (
     StatusAndBody,
 )
 from clientlab.clients.libcurl import classify_error, make_limits
-from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
+from clientlab.errors import CONNECT_KINDS, ClientError, ErrorTable
 from clientlab.workload.workload import Request
 
 
@@ -76,7 +76,7 @@ class _CurlCffi(ClientBase):
             self._opened()
         return response
 
-    def _make_fault(self, error: RequestException) -> Fault:
+    def _make_error(self, error: RequestException) -> ClientError:
         response, message = cast("Response", error.response), str(error)
         is_connecting = "Connection timed out" in message
         kind = classify_error(
@@ -86,7 +86,7 @@ class _CurlCffi(ClientBase):
             is_connecting=is_connecting,
         )
         self._count_connection(response, kind)
-        return Fault(kind, message)
+        return ClientError(kind, message)
 
 
 @ClientSpec(
@@ -123,7 +123,7 @@ class CurlCffiSession(_CurlCffi):
                 self._session.request(**self._options(request, write))
             )
         except RequestException as error:
-            raise self._make_fault(error) from error
+            raise self._make_error(error) from error
 
 
 @ClientSpec(
@@ -174,7 +174,7 @@ class CurlCffiAsync(_CurlCffi):
                 await self._session.request(**self._options(request, write))
             )
         except RequestException as error:
-            raise self._make_fault(error) from error
+            raise self._make_error(error) from error
 
 
 def _make_writer(sink: Sink) -> Callable[[bytes], int]:

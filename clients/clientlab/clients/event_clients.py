@@ -30,17 +30,17 @@ from clientlab.clients.httpx_clients import (
     HttpxAsync,
     HttpxClient,
 )
-from clientlab.errors import Fault
+from clientlab.errors import ClientError
 from clientlab.workload.workload import Request
 
 
 def _data_of(event: Any) -> str:
     """Return the data of a parsed event.
 
-    Raise Fault for an event of type `error`, which its data may not show.
+    Raise ClientError for an event of type `error`, which its data may not show.
     """
     if event.event == "error":
-        raise Fault("event-error", event.data[:300])
+        raise ClientError("event-error", event.data[:300])
     return str(event.data)
 
 
@@ -164,7 +164,7 @@ def _text_of_response(event: Any) -> Any:
         "error",
         "response.failed",
     }:  # the SDK hands them over like any other
-        raise Fault("event-error", str(event)[:300])
+        raise ClientError("event-error", str(event)[:300])
     return event.delta if event.type == "response.output_text.delta" else None
 
 
@@ -232,7 +232,7 @@ class _Sdk(ClientBase):
             return prepared
         path = next((path for path in _PATHS if request.url.endswith(path)), None)
         if path is None or not isinstance(request.body, bytes):
-            raise Fault(
+            raise ClientError(
                 "protocol",
                 f"the SDK posts JSON to {' or '.join(_PATHS)}, and this request is"
                 " another one",

@@ -24,7 +24,7 @@ from clientlab.clients.client_interface import (
     StatusAndBody,
     make_decoder,
 )
-from clientlab.errors import ErrorTable, Fault
+from clientlab.errors import ClientError, ErrorTable
 from clientlab.workload.workload import Request
 
 # geventhttpclient sends a request again when its connection is dropped. No other client
@@ -120,7 +120,7 @@ class GeventHttp(Client):
             if isinstance(error, ssl.SSLError) or "_create_socket" not in frames:
                 raise
             kind = "timeout-connect" if isinstance(error, TimeoutError) else "connect"
-            raise Fault(kind, str(error)) from error
+            raise ClientError(kind, str(error)) from error
 
     def _new_client(self, url: str) -> geventhttpclient.HTTPClient:
         budget = self._budget

@@ -21,7 +21,7 @@ from clientlab.clients.client_interface import (
     make_decoder,
     tls_context,
 )
-from clientlab.errors import ErrorTable, Fault
+from clientlab.errors import ClientError, ErrorTable
 from clientlab.workload.parts import DEFAULT_CHUNK_SIZE
 from clientlab.workload.workload import Request
 
@@ -145,6 +145,6 @@ def connecting() -> Iterator[None]:
     except ssl.SSLError:
         raise
     except TimeoutError as error:
-        raise Fault("timeout-connect", str(error)) from error
+        raise ClientError("timeout-connect", str(error)) from error
     except OSError as error:
-        raise Fault("connect", str(error)) from error
+        raise ClientError("connect", str(error)) from error

@@ -21,7 +21,7 @@ from clientlab.clients.client_interface import (
     StatusAndBody,
 )
 from clientlab.clients.http_client import connecting
-from clientlab.errors import ErrorTable, Fault
+from clientlab.errors import ClientError, ErrorTable
 from clientlab.workload.workload import Request
 
 
@@ -90,9 +90,9 @@ class _WithoutRetries(http.client.HTTPConnection):
         try:
             return super().getresponse()
         except http.client.RemoteDisconnected as error:
-            raise Fault("reset", str(error)) from error
+            raise ClientError("reset", str(error)) from error
         except http.client.BadStatusLine as error:
-            raise Fault("protocol", f"status line {error}") from error
+            raise ClientError("protocol", f"status line {error}") from error
 
 
 class _Http(_WithoutRetries, httplib2.HTTPConnectionWithTimeout): ...

@@ -26,7 +26,7 @@ from clientlab.clients.client_interface import (
     TimedPerThread,
     tls_context,
 )
-from clientlab.errors import Fault
+from clientlab.errors import ClientError
 from clientlab.workload.workload import Request
 
 # The other clients keep idle connections at least as long; the library's default is 5
@@ -358,11 +358,12 @@ class HttpxOnAiohttp(HttpxAsync):
 
 
 def _check_version(response: Any) -> None:
-    """Raise Fault if the response is not HTTP/2: both libraries fall back to HTTP/1.1
-    silently.
+    """Raise ClientError if the response is not HTTP/2.
+
+    Both libraries fall back to HTTP/1.1 silently.
     """
     if response.extensions["http_version"] != b"HTTP/2":
-        raise Fault(
+        raise ClientError(
             "protocol",
             f"the server spoke {response.http_version} where HTTP/2 was asked for",
         )

@@ -20,7 +20,7 @@ from clientlab.clients.client_interface import (
     StatusAndBody,
 )
 from clientlab.clients.libcurl import classify_error, make_limits
-from clientlab.errors import CONNECT_KINDS, ErrorTable, Fault
+from clientlab.errors import CONNECT_KINDS, ClientError, ErrorTable
 from clientlab.workload.parts import DEFAULT_CHUNK_SIZE
 from clientlab.workload.requests import Upload
 from clientlab.workload.workload import Request
@@ -65,7 +65,7 @@ class PycurlHandle(Client):
         try:
             body: bytes = handle.perform_rb()
         except pycurl.error as error:
-            raise self.make_fault(handle, *error.args[:2]) from error
+            raise self.make_error(handle, *error.args[:2]) from error
         return self.read_status(handle), body
 
     def stream(self, request: Request, sink: Sink) -> int:
@@ -75,7 +75,7 @@ class PycurlHandle(Client):
         try:
             handle.perform()
         except pycurl.error as error:
-            raise self.make_fault(handle, *error.args[:2]) from error
+            raise self.make_error(handle, *error.args[:2]) from error
         return self.read_status(handle)
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class PycurlHandle(Client):
         status: int = handle.getinfo(pycurl.RESPONSE_CODE)
         return status
 
-    def make_fault(self, handle: pycurl.Curl, code: int, message: str) -> Fault:
+    def make_error(self, handle: pycurl.Curl, code: int, message: str) -> ClientError:
         """Return libcurl's error as a fault, and report the connections that were
         opened.
         """
@@ -161,7 +161,7 @@ class PycurlHandle(Client):
         )
         if handle.getinfo(pycurl.NUM_CONNECTS) or kind in CONNECT_KINDS:
             self._opened()
-        return Fault(kind, message)
+        return ClientError(kind, message)
 
 
 @ClientSpec(
@@ -192,7 +192,7 @@ class PycurlH2(PycurlHandle):
             self._all.remove(handle)
             handle.close()  # closes its connection too
             self._mine.handle = None
-            raise Fault(
+            raise ClientError(
                 "protocol", "the server spoke HTTP/1 where HTTP/2 was asked for"
             )
         return status

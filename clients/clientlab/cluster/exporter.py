@@ -27,7 +27,7 @@ from clientlab.cluster.live_metrics import ARM_LABELS, arm_labels
 from clientlab.errors import LabError
 from clientlab.judging.comparison import compare, unlike
 from clientlab.judging.judgement import read_judged
-from clientlab.reports import comparison as comparing
+from clientlab.reports import change_contents as comparing
 from clientlab.reports.contents import claim_doubts, claim_sentence
 from clientlab.reports.headline import load_line, reasons_for_doubt
 from clientlab.reports.rows import Group, Row, groups_of
@@ -199,7 +199,7 @@ class StoredRuns:
             try:
                 run = read_judged(self._store.find(name))
                 # A copied folder has a new name.
-                known.run = run.model_copy(update={"run": name})
+                known.run = run.updated(run=name)
                 known.lines = _format(_samples_of_run(known.run))
             except LabError as error:
                 self._say(str(error))

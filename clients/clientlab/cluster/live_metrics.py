@@ -25,19 +25,19 @@ from prometheus_client.registry import Collector
 
 from clientlab import strategies
 from clientlab.errors import DROPPED, ERROR_OTHER
-from clientlab.results.plan import Arm
-from clientlab.statistics.histogram import Floats
-from clientlab.trial.result import Outcome, PlannedTrial
-from clientlab.trial.sample_log import ERROR_CODES, process_notes
-from clientlab.trial.samples import (
+from clientlab.machine.usage import read_footprint
+from clientlab.observing.samples import (
     Flags,
     Integers,
     LogFollower,
     evaluate,
     find_delay_shares,
 )
-from clientlab.trial.stream_times import EventFollower, parse_marks
-from clientlab.trial.usage import read_footprint
+from clientlab.observing.stream_times import EventFollower, parse_marks
+from clientlab.results.plan import Arm
+from clientlab.results.trial import Outcome, PlannedTrial
+from clientlab.statistics.histogram import Floats
+from clientlab.trial.sample_log import ERROR_CODES, MAPPED_FILES, process_notes
 from clientlab.workload.load import arrivals_of, is_staggered
 from clientlab.workload.workload import Workload, delay_of, identify
 
@@ -469,7 +469,7 @@ class TrialMetrics:
                 continue  # it has just ended: its parent's times include it
             pids.append(process.pid)
         if (began := time.monotonic()) >= self._next_memory:
-            if (found := read_footprint(pids)) is not None:
+            if (found := read_footprint(pids, left_out=MAPPED_FILES)) is not None:
                 self.gauges["memory_bytes"] = found.now
             # Reading the memory holds up the processes, so it may take 1/1000 of the
             # time.

@@ -20,15 +20,15 @@ from typing import Any
 from prometheus_client import REGISTRY
 
 from clientlab import plugins
+from clientlab.analysis.shards import AgreedStart, ShardReport
 from clientlab.cluster.live_metrics import RunMetrics, TrialMetrics
 from clientlab.errors import IncompleteRun, LabError
 from clientlab.results.plan import Target
+from clientlab.results.trial import ClockOffset, PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialInterrupted
 from clientlab.running.trial_runner import TrialRunner, log_folder
 from clientlab.testbeds import Servers
 from clientlab.testbeds.compose import ComposeTestbed, check_link
-from clientlab.trial.result import ClockOffset, PlannedTrial, Trial, utc_now
-from clientlab.trial.shards import AgreedStart, ShardReport
 from clientlab.workload.workload import READY_SECONDS, Workload, take_share
 
 Start = tuple[float, ClockOffset | None]
@@ -113,9 +113,7 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
     planned_share = planned
     if shard is not None:
         share = take_share(workload, shard, planned.concurrency)
-        planned_share = planned.model_copy(
-            update={"concurrency": share.load.concurrency}
-        )
+        planned_share = planned.updated(concurrency=share.load.concurrency)
     result: Trial | ShardReport
     # Dask removes the folder of a worker that was killed.
     with tempfile.TemporaryDirectory(

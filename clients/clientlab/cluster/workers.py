@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clientlab import __version__, plugins, strategies
+from clientlab.analysis.shards import machine_id
 from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results.document import Surroundings
 from clientlab.results.plan import Plan, Target
 from clientlab.results.surroundings import distributions_of, programs_of, surroundings
+from clientlab.results.trial import ClockOffset
 from clientlab.running.execute import TrialLost
 from clientlab.testbeds.compose import ComposeTestbed
-from clientlab.trial.result import ClockOffset
-from clientlab.trial.shards import machine_id
 from clientlab.workload.workload import Workload
 
 if TYPE_CHECKING:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clientlab.conformance.checks import (
+from clientlab.conformance.checking import (
     FIX,
     NO_TIME_LIMIT,
     Cause,
     CheckResult,
     causes_of,
 )
-from clientlab.conformance.faults import (
+from clientlab.conformance.fault_checks import (
     check_certificates,
     check_refused,
     check_server_faults,
     check_unanswered,
 )
-from clientlab.conformance.load import check_duration, check_same_work, check_stop
-from clientlab.conformance.streams import check_streams
+from clientlab.conformance.load_checks import (
+    check_duration,
+    check_same_work,
+    check_stop,
+)
+from clientlab.conformance.stream_checks import check_streams
+from clientlab.observing.process_handle import TrialFailed
 from clientlab.strategies import Strategy, client_spec, executor_spec
-from clientlab.trial.process_handle import TrialFailed
 
 __all__ = ["CheckResult", "causes_of", "conform"]
 

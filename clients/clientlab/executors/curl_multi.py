@@ -158,7 +158,7 @@ class CurlMulti(Executor):
                 yield transfer
             for handle, code, message in failed:
                 transfer = self._transfers[handle]
-                fault = self._client.make_fault(handle, code, message)
+                fault = self._client.make_error(handle, code, message)
                 self._record.fail(transfer.number, fault)
                 transfer.take_body()
                 self._multi.remove_handle(handle)

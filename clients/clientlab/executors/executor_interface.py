@@ -195,14 +195,15 @@ class ExecutorContext(Protocol):
 
 
 class RequestNumbers:
-    """The numbers of the requests to send: `count`, or until `deadline`.
+    """The numbers of the requests to send: `count` of them, or those until `deadline`.
 
-    Several threads or tasks may share this iterator. `deadline` is in seconds of
-    `time.perf_counter`, a clock that all processes of a machine share. `first` and
-    `step` divide the numbers among processes or threads. Without a count, `least`
-    requests begin even after the deadline, because a pool of processes may be ready
-    only then on a busy machine; `extended` becomes true. `over`: the deadline has ended
-    the numbers.
+    Several threads or tasks may share this iterator. `first` and `step` divide the
+    numbers among processes or threads. `deadline` is in seconds of `time.perf_counter`,
+    a clock that all processes of a machine share.
+
+    On a busy machine, a pool of processes may be ready only after the deadline. Then,
+    `least` requests begin nevertheless, and `extended` becomes true. `over` becomes
+    true when the deadline has ended the numbers.
 
     With a deadline and `slots` in flight, `on_steady` is called twice: with the number
     of the request that begins when the first wave has ended, and with the first number

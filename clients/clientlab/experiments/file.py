@@ -286,61 +286,62 @@ def _with_absolute_paths(experiment: Experiment, folder: Path) -> Experiment:
     """Return the experiment with absolute paths, because trials run in
     other folders.
     """
-
-    def resolve(strategy: str, *key: str) -> str:
-        plain, mark, settings = strategy.partition("?")
-        parts = [
-            str(folder / part) if file_of(part) else part
-            for part in split_pair(plain)
-            if part
-        ]
-        if missing := next(
-            (file for file in filter(None, map(file_of, parts)) if not file.is_file()),
-            None,
-        ):
-            raise FieldError(
-                key,
-                f"there is no file {missing}; write its path from the folder of this"
-                " file",
-            )
-        return "@".join(parts) + mark + settings
-
-    arms, workloads, environments = {}, dict(experiment.workloads), {}
+    arms = {}
     for name, arm in experiment.arms.items():
-        arms[name] = arm.model_copy(
-            update={"strategy": resolve(arm.strategy, "arms", name, "strategy")}
-        )
+        strategy = _resolve_strategy(arm.strategy, folder, ["arms", name, "strategy"])
+        arms[name] = arm.model_copy(update={"strategy": strategy})
+    workloads = dict(experiment.workloads)
     for name, table in experiment.workloads.items():
         replay = table.first.replay
         if replay is not None:
             file = str((folder / replay.file).resolve())
             first = replace(table.first, replay=replace(replay, file=file))
             workloads[name] = table.model_copy(update={"first": first})
-    for name, spec in experiment.environments.items():
-        found = (
-            None
-            if spec.folder is None
-            else str(folder.absolute() / Path(spec.folder).expanduser())
-        )
-        requirements = [
-            (
-                str((folder / Path(one).expanduser()).resolve())
-                if one.startswith((".", "/", "~"))
-                else one
-            )
-            for one in spec.requirements
-        ]
-        environments[name] = spec.model_copy(
-            update={"folder": found, "requirements": requirements}
-        )
-    strategies = [resolve(name, "strategies") for name in experiment.strategies]
     changes = {
-        "strategies": strategies,
+        "strategies": [
+            _resolve_strategy(name, folder, ["strategies"])
+            for name in experiment.strategies
+        ],
         "arms": arms,
         "workloads": workloads,
-        "environments": environments,
+        "environments": {
+            name: _resolve_environment(spec, folder)
+            for name, spec in experiment.environments.items()
+        },
     }
     return experiment.model_copy(update=changes)
+
+
+def _resolve_strategy(strategy: str, folder: Path, key: FieldKey) -> str:
+    plain, mark, settings = strategy.partition("?")
+    parts = []
+    for part in filter(None, split_pair(plain)):
+        if file_of(part) is None:
+            parts.append(part)
+            continue
+        path = str(folder / part)
+        file = file_of(path)
+        if file is None or not file.is_file():
+            message = (
+                f"there is no file {file}; write its path from the folder of this file"
+            )
+            raise FieldError(key, message)
+        parts.append(path)
+    return "@".join(parts) + mark + settings
+
+
+def _resolve_environment(spec: EnvironmentSpec, folder: Path) -> EnvironmentSpec:
+    own_folder = spec.folder
+    if own_folder is not None:
+        own_folder = str(folder.absolute() / Path(own_folder).expanduser())
+    requirements = []
+    for requirement in spec.requirements:
+        if requirement.startswith((".", "/", "~")):
+            path = folder / Path(requirement).expanduser()
+            requirements.append(str(path.resolve()))
+        else:
+            requirements.append(requirement)
+    return spec.model_copy(update={"folder": own_folder, "requirements": requirements})
 
 
 def articles() -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ No strategy is loaded.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from clientlab.errors import FieldError, FieldKey
@@ -15,7 +15,7 @@ from clientlab.results.figures import of_claim
 from clientlab.results.plan import FIRST_RATE, Arm, Claim, Plan, suffix_of
 from clientlab.settings import UPSTREAMS, write_setting
 from clientlab.statistics.decisions import FEWEST_SEQUENTIAL_ROUNDS
-from clientlab.text import suggest_nearest
+from clientlab.text import mask_text, suggest_nearest
 from clientlab.validation import validate
 from clientlab.workload.load import is_open, is_warm
 from clientlab.workload.recordings import pin_recorded_requests
@@ -107,8 +107,8 @@ def _check_names(experiment: Experiment) -> None:
     if experiment.instead and experiment.environments:
         raise FieldError(
             ["instead"],
-            "it is for the lab's own Python, and the arms run in environments; leave"
-            " it out",
+            "it replaces what the lab's own Python lacks, but the arms run in"
+            " environments; leave it out",
         )
 
 
@@ -191,18 +191,9 @@ def _expand_table(
     """Yield an arm for each environment, server, and point on the axes of the workload,
     the link and the strategy.
     """
-    group, upstream, route = way
-    workload = experiment.workloads[group]
-    environments = (
-        [table.environment]
-        if table.environment
-        else list[str | None](experiment.environments) or [None]
-    )
-    servers = (
-        [table.server]
-        if table.server
-        else list[str | None](experiment.servers) or [None]
-    )
+    workload = experiment.workloads[way[0]]
+    environments = _choose(table.environment, experiment.environments)
+    servers = _choose(table.server, experiment.servers)
     fields: dict[str, Any] = dict(workload.axes)
     if table.concurrency is not None:
         fields["concurrency"] = table.concurrency
@@ -210,39 +201,50 @@ def _expand_table(
     axes = {
         key for part in parts for key, value in part.items() if isinstance(value, list)
     }
-    for environment, server, changes, link, settings in itertools.product(
-        environments, servers, *map(_combine, parts)
-    ):
-        link_texts = {
-            part: write_link_part(part, value) for part, value in link.items()
-        }
-        point = {
-            key: value
-            for key, value in {**changes, **link_texts, **settings}.items()
-            if key in axes
-        }
+    for environment, server in itertools.product(environments, servers):
         place = f" in {environment}" if len(environments) > 1 else ""
         place += f" at {server}" if len(servers) > 1 else ""
-        query = "&".join(
-            f"{key}={write_setting(value)}" for key, value in settings.items()
-        )
-        arm = Arm(
-            name=full_name + suffix_of(point) + place,
-            label=name + suffix_of(point) + place,
-            strategy=table.strategy
-            + (("&" if "?" in table.strategy else "?") + query if query else ""),
-            workload=group + suffix_of(changes),
-            upstream=upstream,
-            route=route,
-            group=group,
-            axes=point,
-            sweep=full_name + place if point else None,
-            control=table.control,
-            environment=environment,
-            server=server,
-            link=make_link(link.get("rtt"), link.get("bandwidth")),
-        )
-        yield arm, workload.at(changes)
+        for changes, link, settings in itertools.product(*map(_combine, parts)):
+            link_texts = {
+                part: write_link_part(part, value) for part, value in link.items()
+            }
+            values = {**changes, **link_texts, **settings}
+            point = {
+                key: mask_text(value) if isinstance(value, str) else value
+                for key, value in values.items()
+                if key in axes
+            }
+            arm = Arm(
+                name=full_name + suffix_of(point) + place,
+                label=name + suffix_of(point) + place,
+                strategy=_with_settings(table.strategy, settings),
+                workload=way[0] + suffix_of(changes),
+                upstream=way[1],
+                route=way[2],
+                group=way[0],
+                axes=point,
+                sweep=full_name + place if point else None,
+                control=table.control,
+                environment=environment,
+                server=server,
+                link=make_link(link.get("rtt"), link.get("bandwidth")),
+            )
+            yield arm, workload.at(changes)
+
+
+def _choose(own: str | None, all_names: Iterable[str]) -> list[str | None]:
+    """Return the name that a table chooses, else all of them, else none."""
+    if own:
+        return [own]
+    return list[str | None](all_names) or [None]
+
+
+def _with_settings(strategy: str, settings: Mapping[str, Any]) -> str:
+    if not settings:
+        return strategy
+    query = "&".join(f"{key}={write_setting(value)}" for key, value in settings.items())
+    mark = "&" if "?" in strategy else "?"
+    return f"{strategy}{mark}{query}"
 
 
 def _combine(axes: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -19,10 +19,10 @@ from typing import Any
 
 from clientlab import plugins, strategies, units
 from clientlab.errors import FieldError, LabError
-from clientlab.experiments import checks
-from clientlab.experiments.checks import Say
+from clientlab.experiments import plan_checks
 from clientlab.experiments.experiment import Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, path_of, read_experiment
+from clientlab.experiments.plan_checks import Say
 from clientlab.experiments.planning import make_plan
 from clientlab.results.plan import (
     OWN_UPSTREAM,
@@ -206,44 +206,31 @@ def plan_run(
     file = path_of(request.experiment) if request.experiment else None
 
     def is_secure(arm: Arm) -> bool:
-        return (
-            arm.route == "proxy-tls"
-            if external is None
-            else external[arm.target[0]].secure
-        )
+        if external is None:
+            return arm.route == "proxy-tls"
+        return external[arm.target[0]].secure
 
-    named = (arm.strategy for arm in base.arms.values())
-    plugins.admit(
-        [
-            *request.strategies,
-            *base.strategies,
-            *named,
-            *base.instead,
-            *base.instead.values(),
-        ]
-    )
+    _admit(base, request)
     with naming_file(request):
         base, changed = _fit_links(base, request)
-        experiment = (
-            override(base, request)
-            if external is None
-            else _override_for_own_servers(base, request, external)
-        )
         if external is None:
-            checks.check_upstreams(experiment)
+            experiment = override(base, request)
+            plan_checks.check_upstreams(experiment)
+        else:
+            experiment = _override_for_own_servers(base, request, external)
+        if file is not None:
+            changed += _describe_changes(base, experiment)
+        faults: Mapping[str, LabError] = {}
         # A strategy that the file's claims or its baseline may name cannot be left out.
-        is_optional = bool(request.strategies) or not (
-            experiment.claims or experiment.baseline
-        )
-        faults = checks.plugin_faults(experiment.strategies, say) if is_optional else {}
-        instead = experiment.instead.items()
+        if request.strategies or not (experiment.claims or experiment.baseline):
+            faults = plan_checks.plugin_faults(experiment.strategies, say)
         plan = make_plan(
             experiment,
             command=request.command,
-            changed=[*changed, *_describe_changes(base, experiment)] if file else [],
+            changed=changed if file is not None else [],
             replaced={
                 old: new
-                for old, new in instead
+                for old, new in experiment.instead.items()
                 if strategies.unavailable(strategies.find(old))
             },
             left_out={
@@ -251,26 +238,30 @@ def plan_run(
                 for name, fault in faults.items()
             },
         )
-        if file and file in bundled().values() and not request.strategies:
-            plan = checks.part_for_this_machine(plan)
+        if file in bundled().values() and not request.strategies:
+            plan = plan_checks.part_for_this_machine(plan)
         if external is not None:
             plan = _fit_workloads(plan, external)
-        checks.check_plan(plan, experiment, is_secure, own_servers=external is not None)
-        checks.check_concurrency(plan, request.workload.get("concurrency"), say)
-        if plan.budget is not None and plan.budget < (
-            needed := estimate_round_seconds(plan)
-        ):
-            about = (
-                f"one round of {len(plan.arms)} arms takes about {units.time(needed)}"
-            )
-            raise FieldError(
-                ["budget"],
-                f"{about}; write at least {ceil(needed)}s",
-                value=units.time(plan.budget),
-            )
+        plan_checks.check_plan(
+            plan, experiment, is_secure, own_servers=external is not None
+        )
+        plan_checks.check_concurrency(plan, request.workload.get("concurrency"), say)
+        _check_budget(plan)
         _check_gaps(plan)
     for fault in faults.values():
         say(fault)
+    _say_what_is_left_out(plan, say)
+    return plan
+
+
+def _admit(base: Experiment, request: RunRequest) -> None:
+    """Admit the code that the request and its experiment name."""
+    names = [*request.strategies, *base.strategies]
+    names += [arm.strategy for arm in base.arms.values()]
+    plugins.admit([*names, *base.instead, *base.instead.values()])
+
+
+def _say_what_is_left_out(plan: Plan, say: Say) -> None:
     replays = dict.fromkeys(workload.replay for workload in plan.workloads.values())
     for replay in filter(None, replays):
         left_out = read_recorded_requests(replay).left_out
@@ -278,7 +269,20 @@ def plan_run(
             say(f"{replay.file}: left out: {left_out}")
     if plan.unavailable_arms:
         say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
-    return plan
+
+
+def _check_budget(plan: Plan) -> None:
+    """Raise FieldError if not even one round ends within the budget."""
+    if plan.budget is None:
+        return
+    needed = estimate_round_seconds(plan)
+    if plan.budget < needed:
+        raise FieldError(
+            ["budget"],
+            f"one round of {len(plan.arms)} arms takes about {units.time(needed)};"
+            f" write at least {ceil(needed)}s",
+            value=units.time(plan.budget),
+        )
 
 
 def _check_gaps(plan: Plan) -> None:
@@ -435,7 +439,7 @@ def _fit_workloads(plan: Plan, external: ExternalServers) -> Plan:
             plan.workloads[arm.workload], linked=linked
         )
         arms.append(arm.model_copy(update={"workload": name}))
-    return plan.model_copy(update={"arms": arms, "workloads": workloads})
+    return plan.updated(arms=arms, workloads=workloads)
 
 
 def read_environment(text: str) -> EnvironmentSpec:

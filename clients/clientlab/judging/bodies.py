@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median, median_high
 
-from clientlab.trial.result import Trial
+from clientlab.results.trial import Trial
 
 _LEAST_DIFFERENCE = 1.1  # smaller ones may come from a server whose answers vary
 _ADVICE = "each must read the whole body, and decode it (--decode)"

@@ -18,19 +18,19 @@ from statistics import median, mode
 import numpy as np
 
 from clientlab import strategies, units
+from clientlab.analysis.bottleneck import SHORT_SECONDS, describe_growth
 from clientlab.errors import LabError
 from clientlab.judging.ranking import arm_key, rank_arms
 from clientlab.judging.steadiness import find_unsteadiness
 from clientlab.results.document import Caution, Run, failed_for_good
 from clientlab.results.figures import BY_KEY, FIGURES, cost_of, ranked_by
 from clientlab.results.surroundings import is_free_threaded
+from clientlab.results.trial import Bound, Trial
 from clientlab.statistics.decisions import decide
 from clientlab.statistics.drift import FEWEST_PARTS, Drift, find_drift
 from clientlab.statistics.histogram import QUANTILES
 from clientlab.statistics.ratios import FEWEST_ROUNDS
 from clientlab.text import first_paragraph
-from clientlab.trial.bottleneck import SHORT_SECONDS, describe_growth
-from clientlab.trial.result import Bound, Trial
 from clientlab.workload.load import is_warm
 
 _MOST_WRITE_ERROR = 1e-3
@@ -679,9 +679,6 @@ def _is_noisy(trial: Trial) -> bool:
 
 
 _BY_KIND = {rule.kind: rule for rule in RULES}
-
-# The stored run of the demo has the former name of this rule.
-_BY_KIND["not-warm"] = _BY_KIND["start-up"]
 
 REORDERING = frozenset(kind for kind, rule in _BY_KIND.items() if rule.marks)
 MINOR = frozenset(kind for kind, rule in _BY_KIND.items() if rule.minor)

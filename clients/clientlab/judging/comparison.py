@@ -17,6 +17,7 @@ from clientlab.judging.ranking import shortfall
 from clientlab.results.document import Run
 from clientlab.results.figures import COMPARED, HIGHEST_RATE, Figure
 from clientlab.results.store import Store
+from clientlab.results.trial import Trial
 from clientlab.statistics.decisions import EQUAL
 from clientlab.statistics.ratios import (
     CONFIDENCE,
@@ -28,7 +29,6 @@ from clientlab.statistics.ratios import (
     unpaired_difference,
     unpaired_ratio,
 )
-from clientlab.trial.result import Trial
 from clientlab.workload.values import Link, Written
 from clientlab.workload.workload import NOT_MEASURED, flatten
 
@@ -156,9 +156,9 @@ def change_of(
     bounded = list(map(figure.has_bounds, trials))
     bounds = figure.is_bound(trials[0]), figure.is_bound(trials[1])
     if any(bounded):
-        # With bounds in one run only, the true ratio lies beyond the ratio of the
-        # bounds, on their side. So the verdict stands if it speaks against the run with
-        # the bounds. Otherwise nothing is known.
+        # A bound hides how bad its run really is. If only one run has bounds, a verdict
+        # against that run stands, because the truth is worse still. Any other verdict
+        # may be wrong.
         against = "better" if bounded[0] == figure.less_is_better else "worse"
         if ratio is None or all(bounded) or verdict != against:
             verdict = "undecided"
@@ -285,16 +285,7 @@ def compare(  # noqa: PLR0913 - what is compared, and what changes have to excee
         if figure in more or any(any(trials[figure.key]) for _, trials in arms)
     ]
     figures = tuple(known) or wanted
-
-    def is_gated(arm: str, figure: Figure) -> bool:
-        return (arm, figure.key) in gated or (None, figure.key) in gated
-
-    counts = {True: 0, False: 0}
-    for arm, trials in arms:
-        for figure in figures:
-            if has_interval(figure, trials[figure.key]):
-                counts[is_gated(arm, figure)] += 1
-    levels = {gate: divide_error(CONFIDENCE, counts[gate]) for gate in counts}
+    gates = _Gates(gated, arms, figures)
     compared = []
     for other, of_run in zip(others, pairs, strict=True):
         alike = find_alike(base, other, earlier)
@@ -304,7 +295,7 @@ def compare(  # noqa: PLR0913 - what is compared, and what changes have to excee
                 figure.key: change_of(
                     figure,
                     trials[figure.key],
-                    levels[is_gated(arm, figure)],
+                    gates.confidence(arm, figure),
                     floor,
                     _figures_of(figure, alike, arm),
                 )
@@ -312,7 +303,34 @@ def compare(  # noqa: PLR0913 - what is compared, and what changes have to excee
             }
         differences = compare_surroundings(base, other)
         compared.append(Compared(other, differences, [*unlike(base, other)], changes))
-    return Comparison(base, compared, figures, levels[False])
+    return Comparison(base, compared, figures, gates.levels[False])
+
+
+class _Gates:
+    """The confidence of each interval.
+
+    The intervals that thresholds judge hold together, and so do all others.
+    """
+
+    def __init__(
+        self,
+        gated: Collection[tuple[str | None, str]],
+        arms: Iterable[tuple[str, dict[str, Trials]]],
+        figures: Iterable[Figure],
+    ) -> None:
+        self._gated = gated
+        counts = {True: 0, False: 0}
+        for arm, trials in arms:
+            for figure in figures:
+                if has_interval(figure, trials[figure.key]):
+                    counts[self._is_gated(arm, figure)] += 1
+        self.levels = {gate: divide_error(CONFIDENCE, counts[gate]) for gate in counts}
+
+    def _is_gated(self, arm: str, figure: Figure) -> bool:
+        return (arm, figure.key) in self._gated or (None, figure.key) in self._gated
+
+    def confidence(self, arm: str, figure: Figure) -> float:
+        return self.levels[self._is_gated(arm, figure)]
 
 
 def read_earlier(

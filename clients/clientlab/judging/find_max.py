@@ -18,12 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clientlab import units
+from clientlab.analysis.bottleneck import describe_growth
 from clientlab.results.document import Run
 from clientlab.results.plan import FIRST_RATE, Conditions
+from clientlab.results.trial import HighestRate, PlannedTrial, Trial
 from clientlab.statistics.histogram import FEWEST_REQUESTS
 from clientlab.statistics.ratios import Ratio, typical_figure
-from clientlab.trial.bottleneck import describe_growth
-from clientlab.trial.result import HighestRate, PlannedTrial, Trial
 from clientlab.workload.parts import MOST_REQUESTS
 
 USUAL_TRIALS = 15
@@ -155,7 +155,7 @@ class Search:
                 reason = f"it held no rate: at {tried:.4g} requests/s, {why}"
             else:
                 reason = f"it held even {units.rate(held)} requests/s"
-            return lost.model_copy(update={"status": "failed", "reason": reason})
+            return lost.updated(status="failed", reason=reason)
         holding = [
             probe
             for probe in self.probes
@@ -163,11 +163,9 @@ class Search:
             and not why_not_held(probe, self.conditions)
         ]
         shown = holding[-1]
-        figures = shown.figures.model_copy(update={"open_load": None})
+        figures = shown.figures.updated(open_load=None)
         rate = HighestRate(held=held, not_held=not_held)
-        return shown.model_copy(
-            update={"planned": planned, "figures": figures, "highest_rate": rate}
-        )
+        return shown.updated(planned=planned, figures=figures, highest_rate=rate)
 
 
 def search_of(

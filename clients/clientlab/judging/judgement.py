@@ -16,6 +16,7 @@ from clientlab.results.document import Caution, ClaimResult, Run
 from clientlab.results.figures import BY_KEY, of_claim
 from clientlab.results.plan import Arm, AxisValue, Claim
 from clientlab.results.store import is_held, read_run
+from clientlab.results.trial import Trial
 from clientlab.statistics import decisions
 from clientlab.statistics.decisions import DECIDED_CONFIDENCE, Finding
 from clientlab.statistics.ratios import (
@@ -26,7 +27,6 @@ from clientlab.statistics.ratios import (
     spread_ratio,
 )
 from clientlab.statistics.simultaneous import Value, sort_values
-from clientlab.trial.result import Trial
 
 
 def with_judgement(run: Run) -> Run:
@@ -34,7 +34,7 @@ def with_judgement(run: Run) -> Run:
     evidence = ClaimEvidence(run)
     cautions = cautions_of(run)
     claims = [_judge(evidence, claim, cautions) for claim in run.experiment.claims]
-    return run.model_copy(update={"claims": claims, "cautions": cautions})
+    return run.updated(claims=claims, cautions=cautions)
 
 
 def read_judged(path: Path) -> Run:
@@ -45,7 +45,7 @@ def read_judged(path: Path) -> Run:
     """
     run = read_run(path)
     if run.status == "running" and not is_held(path.parent):
-        run = run.model_copy(update={"status": "interrupted"})
+        run = run.updated(status="interrupted")
     has_claims = bool(run.claims) or not run.experiment.claims
     if has_claims and run.status in ("done", "incomplete"):
         return run

@@ -18,6 +18,7 @@ from clientlab.judging.steadiness import find_unsteadiness
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm
+from clientlab.results.trial import Trial
 from clientlab.statistics.decisions import confidence_of
 from clientlab.statistics.ratios import (
     FEWEST_ROUNDS,
@@ -30,7 +31,6 @@ from clientlab.statistics.ratios import (
     paired_ratio,
 )
 from clientlab.statistics.simultaneous import Comparisons, compare_arms, paired_ratios
-from clientlab.trial.result import Trial
 from clientlab.workload.load import expected_schedule
 from clientlab.workload.values import Stages
 

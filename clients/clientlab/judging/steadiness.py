@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from clientlab import units
+from clientlab.results.trial import Trial, Window, rate_by_cycles, rate_by_ends
 from clientlab.statistics.distributions import t_quantile
-from clientlab.trial.result import Trial, Window, rate_by_cycles, rate_by_ends
 
 LEAST_WAVES = 10
 """Waves of requests that a slice lasts."""

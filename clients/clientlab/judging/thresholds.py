@@ -177,7 +177,7 @@ def parse_threshold(text: str) -> Threshold:
         worse = "+" if figure.less_is_better else "-"
     if sign != worse.strip():
         better = f"write {name} {worse}{number}{unit}"
-        raise _refusal(text, f"it would fail good results; {better}")
+        raise _refusal(text, f"it would fail the better results; {better}")
     sizes = WRITTEN[figure.unit]
     in_seconds = is_change and figure.unit == "seconds" and unit in sizes
     if is_change and not in_seconds:
@@ -277,8 +277,8 @@ def _check_schedule(threshold: Threshold, open_arms: Sequence[str]) -> None:
     if open_arms and threshold.figure.scheduled:
         raise _refusal(
             threshold.text,
-            f"the schedule of arm {open_arms[0]!r} decides it; judge p99 or"
-            " achieved_rate",
+            f"arm {open_arms[0]!r} has an open load, whose schedule decides this"
+            " figure; judge p99 or achieved_rate",
         )
 
 

@@ -26,7 +26,7 @@ import uvloop
 
 from clientlab.link.path import Agenda, OneWay, make_timer
 from clientlab.link.relay import HostPort, accept
-from clientlab.trial.usage import raise_descriptor_limit
+from clientlab.machine.usage import raise_descriptor_limit
 from clientlab.workload.values import Link, parse_bandwidth, parse_rtt
 
 

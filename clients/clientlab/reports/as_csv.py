@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from clientlab.results import trial as record
 from clientlab.results.document import Run
 from clientlab.results.figures import FIGURES
-from clientlab.trial import result
-from clientlab.trial.server_counters import OF_LINK, ServerUse
+from clientlab.results.server_counters import OF_LINK, ServerUse
 
 _LEFT_OUT = {
     "planned",
@@ -30,7 +30,6 @@ _LEFT_OUT = {
     "latency_seconds",
     "overhead_seconds",
     "histogram",
-    "failed_histogram",
     "over_time",
     "open_load",
     "link",
@@ -77,7 +76,7 @@ def _without_formula(value: object) -> object:
     return value
 
 
-def _row(trial: result.Trial) -> dict[str, Any]:
+def _row(trial: record.Trial) -> dict[str, Any]:
     """Return the cells of a trial; every trial has the same columns."""
     planned = trial.planned
     figures = trial.figures
@@ -86,10 +85,10 @@ def _row(trial: result.Trial) -> dict[str, Any]:
     verdict = trial.verdict
     row: dict[str, Any] = {}
     for part, model in (
-        (planned, result.PlannedTrial),
-        (trial, result.Trial),
-        (measured, result.Outcome),
-        (figures, result.RequestFigures),
+        (planned, record.PlannedTrial),
+        (trial, record.Trial),
+        (measured, record.Outcome),
+        (figures, record.RequestFigures),
     ):
         names = [name for name in model.model_fields if name not in _LEFT_OUT]
         row |= _cells("{}", part, names)
@@ -99,7 +98,7 @@ def _row(trial: result.Trial) -> dict[str, Any]:
         "errors_by_kind": json.dumps(figures.errors),
         "verdict": trial.bound,
     }
-    quantiles = [name for name in result.Quantiles.model_fields if name != "at_least"]
+    quantiles = [name for name in record.Quantiles.model_fields if name != "at_least"]
     for kind in ("latency", "overhead", "first_byte"):
         found = getattr(figures, f"{kind}_seconds")
         row |= _cells(f"{kind}_{{}}_seconds", found, quantiles)
@@ -115,11 +114,11 @@ def _row(trial: result.Trial) -> dict[str, Any]:
         "start_spread_seconds": trial.start_spread,
     }
     disturbance = measured.disturbance if measured else None
-    row |= _cells("noise_{}", disturbance, result.Disturbance.model_fields)
+    row |= _cells("noise_{}", disturbance, record.Disturbance.model_fields)
     shares = verdict.shares if verdict else None
-    row |= _cells("{}_busy_share", shares, result.Shares.model_fields)
+    row |= _cells("{}_busy_share", shares, record.Shares.model_fields)
     in_flight = verdict.in_flight if verdict else None
-    row |= _cells("{}_in_flight", in_flight, result.InFlight.model_fields)
+    row |= _cells("{}_in_flight", in_flight, record.InFlight.model_fields)
     return row | {
         figure.name: figure.of(trial) for figure in FIGURES if figure.name not in row
     }

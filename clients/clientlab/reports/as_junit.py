@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 from clientlab.judging.comparison import Change, Comparison
 from clientlab.judging.ranking import shortfall, unlike_arms
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.comparison import change_cells, is_known
+from clientlab.reports.change_contents import change_cells, is_known
 from clientlab.reports.contents import claim_doubts, reason_of
 from clientlab.reports.headline import threshold_sentence
 from clientlab.results.document import Run, failed_for_good

@@ -31,9 +31,9 @@ from clientlab.reports.sections import (
 )
 from clientlab.results.document import ClaimResult, Run, failed_for_good
 from clientlab.results.figures import ranked_by
+from clientlab.results.trial import MOST_PATHS, PathFigures, Trial
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE
 from clientlab.text import shorten
-from clientlab.trial.result import MOST_PATHS, PathFigures, Trial
 
 SIGNS = {
     "supported": "✓",
@@ -73,12 +73,12 @@ _RATIO_NOTES = {
 }
 """How to read the ratios of the figure that ranks arms, by its key."""
 _MEDIANS = (
-    "Figures are medians of the rounds; errors are a mean share. A figure with a ratio"
-    " is the fastest arm's times it."
+    "Figures are medians of the rounds; errors are a mean share. A ratio beside a"
+    " figure divides it by the fastest arm's."
 )
 _HIGHEST_RATE = (
-    "Each round searches the highest rate; x fastest compares its inverse. Other"
-    " figures are at that rate."
+    "Each round searches for the highest rate; x fastest divides the fastest arm's"
+    " rate by it. Other figures are measured at that rate."
 )
 _COSTS = (
     "Medians of the rounds; a dot is one round. CPU time and memory include child"

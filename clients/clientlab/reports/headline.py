@@ -28,10 +28,10 @@ from clientlab.results.figures import BY_KEY, HIGHEST_RATE, cost_of
 from clientlab.results.plan import Plan
 from clientlab.results.store import RUN_FILE, Store
 from clientlab.results.surroundings import is_free_threaded
+from clientlab.results.trial import format_time
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, NOT_WORTH, decide
 from clientlab.statistics.ratios import FEWEST_ROUNDS, Estimate
 from clientlab.text import mask_text, shorten
-from clientlab.trial.result import format_time
 from clientlab.workload.workload import Workload
 
 _P99 = BY_KEY["p99"]
@@ -164,7 +164,7 @@ def alike_environments(run: Run) -> list[str]:
         f"{name} and {other} hold the same Python and the same packages: check what you"
         " meant to compare."
         for (name, first), (other, second) in pairs
-        if first.model_copy(update={"folder": second.folder}) == second
+        if first.updated(folder=second.folder) == second
     ]
 
 

@@ -20,8 +20,8 @@ from clientlab.reports.contents import reason_of
 from clientlab.reports.headline import load_lines
 from clientlab.results.document import Run
 from clientlab.results.plan import Plan
+from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.schedule import estimate_seconds_left, get_time_budget
-from clientlab.trial.result import PlannedTrial, Trial
 
 _LONG = 10.0  # a run that takes at least this many seconds says so at its start
 

@@ -13,6 +13,7 @@ from statistics import median
 import numpy as np
 
 from clientlab import units
+from clientlab.analysis.bottleneck import FULL
 from clientlab.judging import ranking
 from clientlab.judging.cautions import REORDERING, commonest_verdict
 from clientlab.judging.find_max import typical_rate
@@ -20,6 +21,7 @@ from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.sections import DataTable
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, ranked_by
+from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.running.schedule import find_first_look
 from clientlab.statistics.histogram import (
     Distribution,
@@ -28,8 +30,6 @@ from clientlab.statistics.histogram import (
 )
 from clientlab.statistics.ratios import Ratio
 from clientlab.statistics.simultaneous import Comparisons
-from clientlab.trial.bottleneck import FULL
-from clientlab.trial.result import PlannedTrial, Trial
 
 # Marks latencies that include the wait for a free connection; a caution explains it.
 WAITS = "*"

@@ -14,7 +14,7 @@ from pydantic import PositiveFloat as Positive
 from pydantic import model_validator
 
 from clientlab.results.plan import AxisValue, Names, Plan, Target, Texts
-from clientlab.trial.result import Placement, Time, Trial
+from clientlab.results.trial import Placement, Time, Trial
 from clientlab.validation import DocumentPart
 
 FORMAT: Literal[2] = 2
@@ -200,7 +200,7 @@ class Run(DocumentPart):
     def with_trial(self, trial: Trial) -> Self:
         """Return the run with one more trial or probe."""
         field = "trials" if trial.planned.search_rate is None else "probes"
-        return self.model_copy(update={field: [*getattr(self, field), trial]})
+        return self.updated(**{field: [*getattr(self, field), trial]})
 
 
 def failed_for_good(run: Run, arm: str | None = None) -> list[Trial]:

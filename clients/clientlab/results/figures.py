@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from clientlab import units
 from clientlab.errors import FieldError
-from clientlab.trial.result import Trial
+from clientlab.results.trial import Trial
 from clientlab.units import Unit
 from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload, value_of

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic import PositiveFloat as Positive
 
 from clientlab.results.figures import FIGURES, Figure, of_claim
+from clientlab.results.trial import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.settings import MOST_WORKERS, write_setting
 from clientlab.text import mask_headers, mask_text
-from clientlab.trial.result import MOST_ROUNDS_OF_A_RUN, MOST_SLICES
 from clientlab.units import WRITTEN, wanted
 from clientlab.validation import DocumentPart
 from clientlab.workload.parts import Switch, Time
@@ -148,7 +148,7 @@ class Target(DocumentPart):
         """Return the target for files, without credentials in URLs."""
         url = None if self.url is None else mask_text(self.url)
         servers = {name: mask_text(url) for name, url in self.servers.items()}
-        return self.model_copy(update={"url": url, "servers": servers})
+        return self.updated(url=url, servers=servers)
 
 
 class ClaimParts(DocumentPart):
@@ -308,8 +308,8 @@ class Plan(ExperimentParts):
         specs = {}
         for name, spec in self.environments.items():
             masked = list(map(mask_text, spec.requirements))
-            specs[name] = spec.model_copy(update={"requirements": masked})
-        return self.model_copy(update={"workloads": workloads, "environments": specs})
+            specs[name] = spec.updated(requirements=masked)
+        return self.updated(workloads=workloads, environments=specs)
 
     @property
     def links(self) -> list[Link]:
@@ -320,10 +320,15 @@ class Plan(ExperimentParts):
 
 
 def suffix_of(place: Mapping[str, AxisValue]) -> str:
-    """Return the end of a name for a point on axes: ``[concurrency=8, pool=2]``."""
+    """Return the end of a name for a point on axes: ``[concurrency=8, pool=2]``.
+
+    Names are shown and stored, so they hide credentials, as in a path.
+    """
     if not place:
         return ""
-    settings = (f"{key}={write_setting(value)}" for key, value in place.items())
+    settings = (
+        f"{key}={mask_text(write_setting(value))}" for key, value in place.items()
+    )
     return f"[{', '.join(settings)}]"
 
 

@@ -27,7 +27,7 @@ from pydantic_core import from_json
 
 from clientlab.errors import FieldError, IncompleteRun, LabError
 from clientlab.results.document import FORMAT, Run
-from clientlab.trial.result import Trial
+from clientlab.results.trial import Trial
 from clientlab.validation import first_problem, shorten
 
 RUN_FILE = "run.json"

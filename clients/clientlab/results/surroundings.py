@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clientlab import strategies
-from clientlab.distributions import dependencies_of
-from clientlab.trial import usage
-from clientlab.trial.usage import cpu_usable, memory_limit
+from clientlab.machine import usage
+from clientlab.machine.distributions import dependencies_of
+from clientlab.machine.usage import cpu_usable, memory_limit
 
 if TYPE_CHECKING:
     from clientlab.results.document import Environment, Surroundings
-    from clientlab.trial.result import Placement
+    from clientlab.results.trial import Placement
 
 _ROOT = Path("/")
 _REPOSITORY = Path(__file__).parents[3]

@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import clientlab
-from clientlab import child_processes, strategies
+from clientlab import strategies
 from clientlab.errors import LabError
+from clientlab.machine import child_processes
+from clientlab.observing.process_handle import Interpreter
 from clientlab.results.document import Environment
 from clientlab.results.plan import EnvironmentSpec, Plan
 from clientlab.text import mask_text
-from clientlab.trial.process_handle import Interpreter
 
 OLDEST = (3, 11)  # the oldest Python that runs the lab's modules
 _COMPLETE = "clientlab-complete"  # a file that marks a finished build

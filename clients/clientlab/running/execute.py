@@ -14,9 +14,16 @@ from clientlab.errors import IncompleteRun
 from clientlab.judging import find_max
 from clientlab.judging.comparison import compare_surroundings
 from clientlab.judging.judgement import with_judgement
-from clientlab.results.document import Resumption, Run, Surroundings, failed_for_good
+from clientlab.results.document import (
+    Resumption,
+    RoundsEnded,
+    Run,
+    Surroundings,
+    failed_for_good,
+)
 from clientlab.results.plan import Plan, Target
 from clientlab.results.store import Store
+from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.schedule import (
     count_rounds,
     decide_arms,
@@ -24,7 +31,6 @@ from clientlab.running.schedule import (
     find_end,
     plan_turn,
 )
-from clientlab.trial.result import PlannedTrial, Trial, utc_now
 from clientlab.workload.workload import Workload
 
 
@@ -101,20 +107,14 @@ def create_run(
 
 def resume_run(run: Run, surroundings: Surroundings) -> Run:
     """Return a run that had stopped, ready to go on in these surroundings."""
-    now = run.model_copy(
-        update={"surroundings": surroundings, "clientlab": __version__}
-    )
+    now = run.updated(surroundings=surroundings, clientlab=__version__)
     found = [
         f"{one.part}: {one.before or '–'} → {one.after or '–'}"
         for one in compare_surroundings(run, now)
     ]
     entry = Resumption(at=utc_now(), trials=run.measured, differences=found)
-    return run.model_copy(
-        update={
-            "status": "running",
-            "rounds_ended": None,
-            "resumed": [*run.resumed, entry],
-        }
+    return run.updated(
+        status="running", rounds_ended=None, resumed=[*run.resumed, entry]
     )
 
 
@@ -138,99 +138,136 @@ def execute(  # noqa: PLR0913 - two arguments are optional
     Raise IncompleteRun if the run is interrupted or cannot be saved. The trials that
     had ended are saved.
     """
-    plan, folder = run.experiment, store.folder / run.run
-    run = run.model_copy(
-        update={"claims": [], "cautions": []}
-    )  # a resumed run had been judged by fewer trials
+    # A resumed run had been judged by fewer trials.
+    run = run.updated(claims=[], cautions=[])
     store.save(run)
-    observer.run_started(run, folder)
-    rounds, ended_by = count_rounds(run), None
-    planned, count, started = list[tuple[PlannedTrial, Workload]](), 0, ""
-    began = round_began = time.monotonic()
+    execution = _Execution(run, measure, store, observer, whole, by_turns)
+    observer.run_started(run, execution.folder)
     try:
-        while ended_by is None:
-            if due := find_due(run, rounds):
-                number, arm = due[0]
-                search = (
-                    find_max.search_of(run, arm, number, plan.find_max)
-                    if plan.find_max
-                    else None
-                )
-                rate = search.next_rate if search else None
-                planned, started = (
-                    plan_turn(run, due, whole, rate, by_turns=by_turns is not None),
-                    utc_now(),
-                )
-                usual = (
-                    len(due) * find_max.USUAL_TRIALS - len(search.probes)
-                    if search
-                    else 0
-                )
-                count = run.measured + max(len(due), usual)
-                observer.trials_started([trial for trial, _ in planned], count)
-                if search and rate is None:  # the search is over
-                    trials: Sequence[Trial] = [search.result(planned[0][0])]
-                else:
-                    trials = _measure_turn(
-                        planned, measure, by_turns, folder, observer.progressed
-                    )
-                for trial in trials:
-                    run = run.with_trial(trial)
-                    store.append(run.run, trial)
-                    observer.trial_ended(trial)
-                continue
-            now, arms = time.monotonic(), max(1, len(plan.arms) - len(run.decided))
-            decided = decide_arms(run, rounds)
-            if plan.budget is not None:
-                observer.round_judged(decided, rounds)
-            if (
-                decided is not run
-            ):  # a run that goes on must not measure these arms again
-                store.save(decided)
-            run, ended_by = (
-                decided,
-                find_end(decided, rounds, now - began, (now - round_began) / arms),
-            )
-            rounds, round_began = rounds + 1, now
+        ended_by = execution.measure_rounds()
     except (KeyboardInterrupt, IncompleteRun, OSError) as error:
+        raise execution.stop(error) from error
+    return execution.finish(ended_by)
+
+
+class _Execution:
+    """A run that is being measured."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - as `execute`
+        self,
+        run: Run,
+        measure: Measure,
+        store: Store,
+        observer: Observer,
+        whole: Plan | None,
+        by_turns: MeasureByTurns | None,
+    ) -> None:
+        self.run = run
+        self.folder = store.folder / run.run
+        self._measure = measure
+        self._store = store
+        self._observer = observer
+        self._whole = whole
+        self._by_turns = by_turns
+        self._turn: list[tuple[PlannedTrial, Workload]] = []
+        self._turn_began = ""
+        self._planned_trials = 0
+
+    def measure_rounds(self) -> RoundsEnded:
+        """Return why there are no further rounds."""
+        plan = self.run.experiment
+        rounds = count_rounds(self.run)
+        began = round_began = time.monotonic()
+        while True:
+            while due := find_due(self.run, rounds):
+                self._measure_due(due)
+            now = time.monotonic()
+            arms = max(1, len(plan.arms) - len(self.run.decided))
+            self._decide(rounds)
+            ended_by = find_end(
+                self.run, rounds, now - began, (now - round_began) / arms
+            )
+            if ended_by is not None:
+                return ended_by
+            rounds += 1
+            round_began = now
+
+    def _measure_due(self, due: Sequence[tuple[int, str]]) -> None:
+        """Measure the first of the trials that are due, and those beside it."""
+        run = self.run
+        number, arm = due[0]
+        conditions = run.experiment.find_max
+        search: find_max.Search | None = None
+        rate, usual = None, 0
+        if conditions is not None:
+            search = find_max.search_of(run, arm, number, conditions)
+            rate = search.next_rate
+            usual = len(due) * find_max.USUAL_TRIALS - len(search.probes)
+        side_by_side = self._by_turns is not None
+        self._turn = plan_turn(run, due, self._whole, rate, by_turns=side_by_side)
+        self._turn_began = utc_now()
+        self._planned_trials = run.measured + max(len(due), usual)
+        planned = [trial for trial, _ in self._turn]
+        self._observer.trials_started(planned, self._planned_trials)
+        if search is not None and rate is None:  # the search is over
+            trials: Sequence[Trial] = [search.result(planned[0])]
+        else:
+            trials = self._measure_turn()
+        for trial in trials:
+            self.run = self.run.with_trial(trial)
+            self._store.append(run.run, trial)
+            self._observer.trial_ended(trial)
+
+    def _measure_turn(self) -> Sequence[Trial]:
+        progressed = self._observer.progressed
+        try:
+            if self._by_turns is not None and len(self._turn) > 1:
+                return self._by_turns(self._turn, self.folder, progressed)
+            return [self._measure(*self._turn[0], self.folder, progressed)]
+        except TrialLost as loss:
+            return [self._lose(self._turn[0][0], str(loss))]
+
+    def _lose(self, planned: PlannedTrial, reason: str) -> Trial:
+        return Trial(
+            planned=planned, status="lost", reason=reason, started=self._turn_began
+        )
+
+    def _decide(self, rounds: int) -> None:
+        """Leave out the arms that are decided."""
+        decided = decide_arms(self.run, rounds)
+        if self.run.experiment.budget is not None:
+            self._observer.round_judged(decided, rounds)
+        if decided is not self.run:
+            # A run that goes on must not measure these arms again.
+            self._store.save(decided)
+        self.run = decided
+
+    def stop(self, error: BaseException) -> IncompleteRun:
+        """Save what there is, and return what to raise."""
         reason = str(error) or "interrupted"
-        unfinished = [trial for trial, _ in planned if trial.order >= run.measured]
+        measured = self.run.measured
         lost = {
-            one.order: Trial(planned=one, status="lost", reason=reason, started=started)
-            for one in unfinished
+            trial.order: self._lose(trial, reason)
+            for trial, _ in self._turn
+            if trial.order >= measured
         }
         if isinstance(error, TrialInterrupted):
             lost |= {trial.planned.order: trial for trial in error.trials}
         for trial in lost.values():
-            run = run.with_trial(trial)
-        store.save(with_judgement(run.model_copy(update={"status": "incomplete"})))
-        where = f"in trial {min(lost) + 1} of {count}" if lost else "between two trials"
-        raise IncompleteRun(
-            f"{reason} {where}; what was done is in {folder}"
-        ) from error
-    status = "incomplete" if plan.left_out or failed_for_good(run) else "done"
-    run = with_judgement(
-        run.model_copy(update={"status": status, "rounds_ended": ended_by})
-    )
-    store.save(run)
-    return run
+            self.run = self.run.with_trial(trial)
+        self.run = self.run.updated(status="incomplete")
+        self._store.save(with_judgement(self.run))
+        where = "between two trials"
+        if lost:
+            where = f"in trial {min(lost) + 1} of {self._planned_trials}"
+        return IncompleteRun(f"{reason} {where}; what was done is in {self.folder}")
 
-
-def _measure_turn(
-    planned: Sequence[tuple[PlannedTrial, Workload]],
-    measure: Measure,
-    by_turns: MeasureByTurns | None,
-    folder: Path,
-    progressed: Progressed,
-) -> Sequence[Trial]:
-    started = utc_now()
-    try:
-        if by_turns is not None and len(planned) > 1:
-            return by_turns(planned, folder, progressed)
-        return [measure(*planned[0], folder, progressed)]
-    except TrialLost as loss:
-        return [
-            Trial(
-                planned=planned[0][0], status="lost", reason=str(loss), started=started
-            )
-        ]
+    def finish(self, ended_by: RoundsEnded) -> Run:
+        """Judge, save and return the run."""
+        run = self.run
+        is_whole = not run.experiment.left_out and not failed_for_good(run)
+        status = "done" if is_whole else "incomplete"
+        changes = {"status": status, "rounds_ended": ended_by}
+        run = with_judgement(run.updated(**changes))
+        self._store.save(run)
+        return run

@@ -22,13 +22,13 @@ from clientlab.judging.steadiness import (
 )
 from clientlab.results.document import RoundsEnded, Run
 from clientlab.results.plan import Arm, Plan
+from clientlab.results.trial import PlannedTrial, Trial
 from clientlab.statistics.decisions import (
     DECIDED_CONFIDENCE,
     SEQUENTIAL_CONFIDENCE,
     is_narrow,
     is_settled,
 )
-from clientlab.trial.result import PlannedTrial, Trial
 from clientlab.workload.load import (
     count_warm_up,
     expected_requests,
@@ -99,39 +99,26 @@ def plan_turn(
     requests per second that a search for the highest rate tries. `by_turns`: whether
     trials can be measured side by side, in slices.
     """
-    plan, arms = run.experiment, {arm.name: arm for arm in run.experiment.arms}
-    number, first = due[0][0], arms[due[0][1]]
-    turn = [first]
-    if by_turns and count_slices(run, first) > 1:
-        others = [arms[name] for other_number, name in due if other_number == number]
-        same = (first.shared_workload, first.upstream, first.link)
-        compared = [
-            arm
-            for arm in others
-            if (arm.shared_workload, arm.upstream, arm.link) == same
-        ]
-        turn = [arm for arm in compared if count_slices(run, arm) > 1]
-        in_flight = accumulate(
-            _count_in_flight(arm, plan.workloads[arm.workload]) for arm in turn
-        )
-        # Each trial keeps its connections open.
-        turn = turn[: max(1, sum(total <= 512 for total in in_flight))]
+    plan = run.experiment
+    number, _ = due[0]
     planned = []
-    for index, arm in enumerate(turn):
+    for index, arm in enumerate(_choose_turn(run, due, by_turns=by_turns)):
         workload = (whole or plan).workloads[arm.workload]
         if search_rate is not None:
             workload = change(workload, rate=search_rate)
         workload = reseed_for_round(workload, plan.seed, number)
         trial = PlannedTrial(
-            **{
-                field: getattr(arm, field)
-                for field in PlannedTrial.model_fields
-                if field in Arm.model_fields
-            },
             arm=arm.name,
+            strategy=arm.strategy,
+            upstream=arm.upstream,
+            route=arm.route,
+            workload=arm.workload,
             round=number,
             order=run.measured + index,
             concurrency=_count_in_flight(arm, workload),
+            environment=arm.environment,
+            server=arm.server,
+            link=arm.link,
             search_rate=search_rate,
             slices=count_slices(run, arm) if by_turns else 1,
             least_waves=LEAST_WAVES if plan.slices is None else 0,
@@ -140,9 +127,36 @@ def plan_turn(
     return planned
 
 
-_USUAL_SLICES = (
-    8  # more make hardly any difference: docs/how-it-measures.md has the gain of eight
-)
+def _choose_turn(run: Run, due: Sequence[Due], *, by_turns: bool) -> list[Arm]:
+    """Return the arm that is due first, with those that share its slices."""
+    plan = run.experiment
+    arms = {arm.name: arm for arm in plan.arms}
+    number, name = due[0]
+    first = arms[name]
+    if not by_turns or count_slices(run, first) == 1:
+        return [first]
+    turn = []
+    for other_number, other_name in due:
+        arm = arms[other_name]
+        is_compared = (
+            other_number == number
+            and arm.shared_workload == first.shared_workload
+            and arm.upstream == first.upstream
+            and arm.link == first.link
+        )
+        if is_compared and count_slices(run, arm) > 1:
+            turn.append(arm)
+    # Each trial keeps its connections open.
+    in_flight = accumulate(
+        _count_in_flight(arm, plan.workloads[arm.workload]) for arm in turn
+    )
+    most = sum(total <= _MOST_OPEN for total in in_flight)
+    return turn[: max(1, most)]
+
+
+# More make hardly any difference: docs/how-it-measures.md has the gain of eight.
+_USUAL_SLICES = 8
+_MOST_OPEN = 512  # connections of the trials that share their slices
 
 
 def count_slices(run: Run, arm: Arm) -> int:
@@ -192,7 +206,7 @@ def decide_arms(run: Run, rounds: int) -> Run:
         for arm in run.experiment.arms
         if arm.name not in undecided | run.decided.keys()
     }
-    return run.model_copy(update={"decided": run.decided | new}) if new else run
+    return run.updated(decided=run.decided | new) if new else run
 
 
 def find_end(

@@ -22,27 +22,32 @@ from typing import Any, Literal, Protocol, cast
 from pydantic import ValidationError
 
 from clientlab import strategies, units
+from clientlab.analysis import kept_samples
+from clientlab.analysis.finish import Begun, finish_trial
+from clientlab.analysis.shards import AgreedStart, ShardReport, make_shard_report
 from clientlab.errors import ERROR_OTHER, FieldError, LabError, ServerLost
-from clientlab.results import kept_samples
-from clientlab.results.plan import Plan
-from clientlab.running.execute import Progressed, TrialInterrupted
-from clientlab.running.schedule import estimate_mean_delay
-from clientlab.settings import UPSTREAMS, find_upstream
-from clientlab.trial.context import OUTPUT_FILES, PeerAddress, TrialContext
-from clientlab.trial.finish import Begun, finish_trial
-from clientlab.trial.measurement import measure, measure_by_steps, nothing, take_steps
-from clientlab.trial.process_handle import (
+from clientlab.observing.measurement import (
+    measure,
+    measure_by_steps,
+    nothing,
+    take_steps,
+)
+from clientlab.observing.process_handle import (
     OWN,
     Interpreter,
     TrialFailed,
     TrialStalled,
     TrialVanished,
 )
-from clientlab.trial.result import Placement, PlannedTrial, Trial, utc_now
+from clientlab.observing.samples import read_measured
+from clientlab.results.plan import Plan
+from clientlab.results.server_counters import ServerCounters, combine_counters
+from clientlab.results.trial import Placement, PlannedTrial, Trial, utc_now
+from clientlab.running.execute import Progressed, TrialInterrupted
+from clientlab.running.schedule import estimate_mean_delay
+from clientlab.settings import UPSTREAMS, find_upstream
+from clientlab.trial.context import OUTPUT_FILES, PeerAddress, TrialContext
 from clientlab.trial.sample_log import RECORD_SIZE
-from clientlab.trial.samples import read_measured
-from clientlab.trial.server_counters import ServerCounters, combine_counters
-from clientlab.trial.shards import AgreedStart, ShardReport, make_shard_report
 from clientlab.workload.load import (
     arrivals_of,
     count_warm_up,
@@ -65,26 +70,22 @@ _REST, _OWN_REST = 1.5, 30.0
 
 # For the start of the trial's process, its libraries, and a few long requests.
 _FLOOR_SECONDS = 300.0
-_SHARE_OF_TIMEOUT = (
-    0.1  # of the workload's timeout, which a request that succeeds may take on average
-)
-_ROUND_TRIPS = (
-    4  # of a request on a new connection: one for TCP, two for TLS 1.2, and its own
-)
+# Of the workload's timeout, which a request that succeeds may take on average.
+_SHARE_OF_TIMEOUT = 0.1
+# Of a request on a new connection: one for TCP, two for TLS 1.2, and its own.
+_ROUND_TRIPS = 4
 
 # To look at the processes of five servers takes 0.2 ms of CPU time beside the trial.
 _LOOK_SECONDS = 2.0
-FAILURES_IN_A_ROW = (
-    5  # after them, without a success in between, the lab makes a health check
-)
+# After them, without a success in between, the lab makes a health check.
+FAILURES_IN_A_ROW = 5
 OUTAGE_SECONDS = 15.0
 """For which a server of the user may not answer before its trial ends, or before the
 next one begins.
 """
 
-_Steps = Generator[
-    None, None, Trial | ShardReport
-]  # a report if other shards are on other machines
+_Steps = Generator[None, None, Trial | ShardReport]
+"""Return a report if other shards are on other machines."""
 
 
 class Testbed(Protocol):
@@ -125,22 +126,24 @@ class TrialRunner:
 
     testbed: Testbed
     keep_samples: bool = False
-    on_start: Callable[[], None] = (
-        nothing  # before the measured part, after the servers' counters are read
-    )
-    on_end: Callable[[], None] = (
-        nothing  # after the measured part, before the servers' counters are read
-    )
-    on_leave: Callable[[], None] = (
-        nothing  # before the files of a trial are removed, whatever ended it
-    )
-    interpreters: Mapping[str, Interpreter] = field(
-        default_factory=dict
-    )  # by the names of environments
-    links: Mapping[Link, Testbed] = field(
-        default_factory=dict
-    )  # the testbed behind each link
-    placement: Placement | None = None  # the CPUs of each part; None pins nothing
+
+    on_start: Callable[[], None] = nothing
+    """Before the measured part, after the servers' counters are read."""
+
+    on_end: Callable[[], None] = nothing
+    """After the measured part, before the servers' counters are read."""
+
+    on_leave: Callable[[], None] = nothing
+    """Before the files of a trial are removed, whatever ended it."""
+
+    interpreters: Mapping[str, Interpreter] = field(default_factory=dict)
+    """By the names of environments."""
+
+    links: Mapping[Link, Testbed] = field(default_factory=dict)
+    """The testbed behind each link."""
+
+    placement: Placement | None = None
+    """The CPUs of each part. None pins nothing."""
 
     def __call__(
         self,
@@ -157,9 +160,8 @@ class TrialRunner:
         is lost if a server has ended. Then it has the figures of the finished requests,
         and the output of its process is kept.
         """
-        return cast(
-            "Trial", take_steps(self._steps(planned, workload, folder, progressed))
-        )
+        steps = self._steps(planned, workload, folder, progressed)
+        return cast("Trial", take_steps(steps))
 
     def measure_shard(  # noqa: PLR0913, PLR0917 - a shard's particulars
         self,
@@ -175,15 +177,13 @@ class TrialRunner:
         Return the trial if it failed because of it.
         """
         share = take_share(workload, index, planned.concurrency)
-        part = planned.model_copy(update={"concurrency": share.load.concurrency})
+        part = planned.updated(concurrency=share.load.concurrency)
         found = take_steps(self._steps(part, share, folder, progressed, start))
         if isinstance(found, ShardReport):
             return found
-        reason = (
-            f"shard {index + 1} of {workload.shards} on {start.host}: {found.reason}"
-        )
+        place = f"shard {index + 1} of {workload.shards} on {start.host}"
         return _begin(planned, workload).end(
-            "lost" if found.status == "lost" else "failed", reason
+            "lost" if found.status == "lost" else "failed", f"{place}: {found.reason}"
         )
 
     def by_turns(
@@ -208,23 +208,25 @@ class TrialRunner:
             self._steps(*one, folder, partial(count, index))
             for index, one in enumerate(trials)
         ]
-        found, order = dict[int, Any](), random.Random(trials[0][1].seed)  # noqa: S311 - an order, not a secret
+        found: dict[int, Any] = {}
+        order = random.Random(trials[0][1].seed)  # noqa: S311 - an order, not a secret
         with contextlib.ExitStack() as stack:
             for one in steps:
                 stack.callback(one.close)
             try:
-                while waiting := [
-                    index for index in range(len(steps)) if index not in found
-                ]:
+                while len(found) < len(steps):
+                    waiting = [
+                        place for place in range(len(steps)) if place not in found
+                    ]
                     order.shuffle(waiting)
-                    for index in waiting:
+                    for place in waiting:
                         try:
-                            next(steps[index])
+                            next(steps[place])
                         except StopIteration as ended:
-                            found[index] = ended.value
+                            found[place] = ended.value
             except KeyboardInterrupt as interrupt:
                 raise TrialInterrupted(*_interrupt_all(steps, interrupt)) from interrupt
-        return [found[index] for index in range(len(steps))]
+        return [found[place] for place in range(len(steps))]
 
     def _steps(
         self,
@@ -238,16 +240,42 @@ class TrialRunner:
 
         The caller may throw KeyboardInterrupt into it.
         """
-        begun, own_folder = (
-            _begin(planned, workload),
-            log_folder(folder, planned, workload),
-        )
-        # Of a trial that was killed with the lab: its records would count as this
-        # one's.
+        begun = _begin(planned, workload)
+        own_folder = log_folder(folder, planned, workload)
         if own_folder.exists():
+            # Of a trial that was killed with the lab: its records would count as this
+            # one's.
             shutil.rmtree(own_folder)
-        testbed = self.testbed if planned.link is None else self.links[planned.link]
-        target = planned.target
+        try:
+            found = yield from self._measure(begun, own_folder, progressed, start)
+            shutil.rmtree(own_folder)
+        except (ServerLost, TrialFailed) as failure:
+            return self._end_early(
+                begun,
+                own_folder,
+                "lost" if isinstance(failure, ServerLost | TrialVanished) else "failed",
+                self._explain(failure, begun),
+            )
+        except KeyboardInterrupt as interrupt:
+            trial = self._end_early(begun, own_folder, "lost", "interrupted")
+            shutil.rmtree(own_folder, ignore_errors=True)  # it may not exist yet
+            raise TrialInterrupted(trial) from interrupt
+        except ValidationError as error:
+            return begun.refuse(error)
+        finally:
+            self.on_leave()
+            _keep_output(own_folder)
+        return found
+
+    def _measure(
+        self,
+        begun: Begun,
+        own_folder: Path,
+        progressed: Progressed,
+        start: AgreedStart | None,
+    ) -> _Steps:
+        planned, workload = begun.planned, begun.workload
+        testbed, target = self._testbed_of(planned), planned.target
         watch = TrialWatch(testbed, planned, workload, progressed)
         readings: list[ServerCounters] = []  # before and after each slice
 
@@ -263,79 +291,54 @@ class TrialRunner:
             self.on_end()
             readings.append(testbed.reading(*target))
 
-        try:
-            testbed.serve(target[0])
-            context = TrialContext(
-                strategies.find(planned.strategy),
+        testbed.serve(target[0])
+        context = TrialContext(
+            strategies.find(planned.strategy),
+            workload,
+            testbed.address(*target),
+            str(own_folder),
+            slices=planned.slices,
+            least_waves=planned.least_waves,
+            rest=_find_rest(planned.upstream),
+        )
+        measurement = yield from measure_by_steps(
+            context,
+            interpreter=self._interpreter_of(planned.environment),
+            deadline=begun.deadline_seconds or math.inf,
+            on_progress=watch.report_progress,
+            cpus=() if self.placement is None else self.placement.client,
+            on_start=read_before,
+            on_end=read_after,
+            on_failures=watch.check_failures,
+        )
+        if start is not None and isinstance(workload, ShardWorkload):
+            before, after = readings
+            return make_shard_report(workload, measurement, before, after, start)
+        trial = finish_trial(begun, measurement, _sum_growth(readings), self.placement)
+        if self.keep_samples and measurement.tool is None:
+            kept_samples.write(
+                own_folder.parent,
+                trial,
                 workload,
-                testbed.address(*target),
-                str(own_folder),
-                slices=planned.slices,
-                least_waves=planned.least_waves,
-                rest=_find_rest(planned.upstream),
+                measurement.samples,
+                measurement.outcome.began,
             )
-            measurement = yield from measure_by_steps(
-                context,
-                interpreter=(
-                    OWN
-                    if planned.environment is None
-                    else self.interpreters[planned.environment]
-                ),
-                deadline=begun.deadline_seconds or math.inf,
-                on_progress=watch.report_progress,
-                cpus=() if self.placement is None else self.placement.client,
-                on_start=read_before,
-                on_end=read_after,
-                on_failures=watch.check_failures,
-            )
-            found: Trial | ShardReport
-            if start is not None and isinstance(workload, ShardWorkload):
-                found = make_shard_report(
-                    workload, measurement, readings[0], readings[1], start
-                )
-            else:
-                growth = [
-                    after.since(before)
-                    for before, after in zip(readings[::2], readings[1::2], strict=True)
-                ]
-                found = finish_trial(
-                    begun, measurement, combine_counters(growth, sum), self.placement
-                )
-                if self.keep_samples and measurement.tool is None:
-                    kept_samples.write(
-                        folder,
-                        found,
-                        workload,
-                        measurement.samples,
-                        measurement.outcome.began,
-                    )
-            shutil.rmtree(own_folder)
-        except (ServerLost, TrialFailed) as failure:
-            # If the trial stalled, its server may be gone.
-            trouble = (
-                testbed.trouble(*target, workload)
-                if isinstance(failure, TrialStalled)
-                else None
-            )
-            status: Literal["failed", "lost"] = (
-                "lost" if isinstance(failure, ServerLost | TrialVanished) else "failed"
-            )
-            return self._end_early(
-                begun,
-                own_folder,
-                status,
-                "; ".join(filter(None, (str(failure), trouble))),
-            )
-        except KeyboardInterrupt as interrupt:
-            trial = self._end_early(begun, own_folder, "lost", "interrupted")
-            shutil.rmtree(own_folder, ignore_errors=True)  # it may not exist yet
-            raise TrialInterrupted(trial) from interrupt
-        except ValidationError as error:
-            return begun.refuse(error)
-        finally:
-            self.on_leave()
-            _keep_output(own_folder)
-        return found
+        return trial
+
+    def _testbed_of(self, planned: PlannedTrial) -> Testbed:
+        return self.testbed if planned.link is None else self.links[planned.link]
+
+    def _interpreter_of(self, environment: str | None) -> Interpreter:
+        return OWN if environment is None else self.interpreters[environment]
+
+    def _explain(self, failure: Exception, begun: Begun) -> str:
+        """Return why a trial failed, and what ails its server if it stalled."""
+        reasons = [str(failure)]
+        if isinstance(failure, TrialStalled):
+            planned = begun.planned
+            testbed = self._testbed_of(planned)
+            reasons.append(testbed.trouble(*planned.target, begun.workload) or "")
+        return "; ".join(filter(None, reasons))
 
     def _end_early(
         self,
@@ -373,11 +376,9 @@ def compute_deadline(
     warm_up = count_warm_up(workload, in_flight) or workload.load.warmup
     requests = warm_up + (requests_in(workload) or 0)
     schedule = arrivals_of(workload)
-    duration = (
-        (workload.load.duration or 0.0)
-        if schedule is None
-        else schedule.length + most_late(workload)
-    )
+    duration = workload.load.duration or 0.0
+    if schedule is not None:
+        duration = schedule.length + most_late(workload)
     trips = 0.0 if link is None else _ROUND_TRIPS * link.rtt
     waits = max(estimate_mean_delay(workload), stream_seconds(workload))
     each = waits + _SHARE_OF_TIMEOUT * workload.limits.timeout / in_flight + trips
@@ -396,9 +397,11 @@ class TrialWatch:
         workload: Workload,
         progressed: Progressed,
     ) -> None:
-        self._testbed, self._target = testbed, (*planned.target, workload)
+        self._testbed = testbed
+        self._target = (*planned.target, workload)
         self._progressed = progressed
-        self._looked, self._asked = time.monotonic(), -math.inf
+        self._looked = time.monotonic()
+        self._asked = -math.inf
         self._trouble: str | None = None
         self._troubled_since = 0.0
         self._patience = 0.0 if _is_own(planned.upstream) else OUTAGE_SECONDS
@@ -447,7 +450,8 @@ def check_disk(plan: Plan, folder: Path) -> None:
     requests = max(
         expected_requests(workload) or 0 for workload in plan.workloads.values()
     )
-    needed, free = requests * RECORD_SIZE, shutil.disk_usage(folder).free
+    needed = requests * RECORD_SIZE
+    free = shutil.disk_usage(folder).free
     if needed > free:
         message = (
             f"the records of a trial take {units.memory(needed)}, and {folder} has"
@@ -481,31 +485,30 @@ def try_functions(
             load=Load(requests=1, concurrency=1, connections="cold", warmup=1),
             shards=1,
         )
-        target = arm.target
-        testbed.serve(target[0])
+        testbed.serve(arm.target[0])
+        interpreter = OWN if environment is None else interpreters[environment]
         with tempfile.TemporaryDirectory() as folder:
-            own_folder = str(Path(folder) / "trial")
             context = TrialContext(
-                strategies.find(client), workload, testbed.address(*target), own_folder
+                strategies.find(client),
+                workload,
+                testbed.address(*arm.target),
+                str(Path(folder) / "trial"),
             )
             try:
-                found = measure(
-                    context,
-                    interpreter=(
-                        OWN if environment is None else interpreters[environment]
-                    ),
-                )
+                found = measure(context, interpreter=interpreter)
             except TrialFailed as failure:
                 raise LabError(f"strategy {arm.strategy!r}: {failure}") from failure
         for kind, raised in found.samples.examples.items():
             if kind == "tls" or kind.startswith(ERROR_OTHER):
-                advice = (
-                    "; what asyncio keeps belongs to one event loop, which a class"
-                    " opens and closes"
-                )
-                shown = f"{raised}{advice if 'loop' in raised else ''}"
+                advice = ""
+                if "loop" in raised:
+                    advice = (
+                        "; what asyncio keeps belongs to one event loop, which a class"
+                        " opens and closes"
+                    )
                 raise LabError(
-                    f"strategy {arm.strategy!r}: its first request raised {shown}"
+                    f"strategy {arm.strategy!r}: its first request raised"
+                    f" {raised}{advice}"
                 )
 
 
@@ -524,6 +527,12 @@ def _find_rest(upstream: str) -> float:
         return _REST
     own = find_upstream(upstream)
     return min(_REST, 0.75 * min(own.keep_alive or _OWN_REST, own.proxy_idle))
+
+
+def _sum_growth(readings: Sequence[ServerCounters]) -> ServerCounters:
+    """Return the growth of counters, which were read before and after each slice."""
+    pairs = zip(readings[::2], readings[1::2], strict=True)
+    return combine_counters([after.since(before) for before, after in pairs], sum)
 
 
 def _begin(planned: PlannedTrial, workload: Workload) -> Begun:

@@ -38,7 +38,10 @@ EQUAL_SHARE = "5 %"  # the same in a sentence
 MOST_ROUNDS_WORTH = 100
 """A difference that takes more rounds to show is too small to be worth them."""
 
-NOT_WORTH = f"more than {MOST_ROUNDS_WORTH} rounds at this spread: not worth it"
+NOT_WORTH = (
+    f"more than {MOST_ROUNDS_WORTH} rounds at this spread; so small a difference is not"
+    " worth them"
+)
 
 MATERIAL = 1.03
 """The least difference of figures that matters.

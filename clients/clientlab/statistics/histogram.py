@@ -1,4 +1,4 @@
-"""Histograms of latencies. trial/figures.py computes a trial's percentiles.
+"""Histograms of latencies. analysis/request_figures.py computes a trial's percentiles.
 
 Histograms have HdrHistogram's format (hdrhistogram.org), V2, compressed, base64.
 Buckets are in nanoseconds.

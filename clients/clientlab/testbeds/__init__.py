@@ -14,6 +14,7 @@ from pathlib import Path
 
 from clientlab.errors import FieldError
 from clientlab.results.plan import Plan, Target
+from clientlab.results.trial import Placement
 from clientlab.running.schedule import find_most_in_flight
 from clientlab.running.trial_runner import Testbed
 from clientlab.testbeds.compose import check_link, check_plain
@@ -21,7 +22,6 @@ from clientlab.testbeds.external import ExternalServers
 from clientlab.testbeds.linked import LinkedTestbed, LinkProcess
 from clientlab.testbeds.local import LocalTestbed, check_upstreams, place_here
 from clientlab.testbeds.servers import choose_workers
-from clientlab.trial.result import Placement
 from clientlab.workload.values import Link
 
 

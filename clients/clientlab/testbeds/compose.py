@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
+from clientlab.results.server_counters import ServerCounters
 from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds.local import ca_bundle
 from clientlab.testbeds.servers import Endpoint, read_proxy, read_upstream
 from clientlab.trial.context import PeerAddress
-from clientlab.trial.server_counters import ServerCounters
 from clientlab.workload.values import Link, make_link, parse_bandwidth, parse_rtt
 from clientlab.workload.workload import Workload
 

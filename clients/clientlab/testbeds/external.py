@@ -19,11 +19,11 @@ from urllib.parse import SplitResult, urlsplit
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.http_client import HttpClient
 from clientlab.errors import FieldError, ServerLost, find_exhaustion, status_kind
+from clientlab.results.server_counters import ServerCounters
 from clientlab.running.trial_runner import OUTAGE_SECONDS
 from clientlab.testbeds.servers import LOOPBACK
 from clientlab.text import mask_text
 from clientlab.trial.context import PeerAddress
-from clientlab.trial.server_counters import ServerCounters
 from clientlab.workload.parts import EventStream
 from clientlab.workload.requests import requests_of
 from clientlab.workload.workload import Request, Workload, change

@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.link.relay import HostPort
+from clientlab.machine import child_processes, usage
+from clientlab.observing.process_handle import OWN
+from clientlab.results.server_counters import OF_LINK, ServerCounters, ServerUse
 from clientlab.testbeds.external import ExternalServers
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import LOOPBACK, check_process
-from clientlab.trial import usage
 from clientlab.trial.context import PeerAddress
-from clientlab.trial.process_handle import OWN
-from clientlab.trial.server_counters import OF_LINK, ServerCounters, ServerUse
 from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload
 
@@ -104,7 +103,7 @@ class LinkProcess:
             )  # so that it is started again for the next trial
             raise ServerLost(f"{self._name} does not answer (log: {self._log})")
         counted = json.loads(line)
-        return found.model_copy(update={name: counted[name] for name in OF_LINK})
+        return found.updated(**({name: counted[name] for name in OF_LINK}))
 
     def check(self) -> None:
         """Raise ServerLost if the process has ended."""
@@ -189,8 +188,8 @@ class LinkedTestbed:
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
         self.process.check()
-        return self.testbed.reading(upstream, route).model_copy(
-            update={"link": self.process.read_use()}
+        return self.testbed.reading(upstream, route).updated(
+            link=self.process.read_use()
         )
 
     def check(self) -> None:

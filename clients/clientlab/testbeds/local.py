@@ -16,16 +16,15 @@ from typing import Self
 
 import certifi
 
-from clientlab import child_processes
 from clientlab.clients.client_interface import OTHERS
 from clientlab.errors import FieldError, IncompleteRun, LabError, ServerLost
+from clientlab.machine import child_processes, usage
+from clientlab.results.server_counters import ServerCounters
+from clientlab.results.trial import Placement
 from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds import servers
 from clientlab.testbeds.servers import LOOPBACK, Endpoint, Server, WorkerCounts
-from clientlab.trial import usage
 from clientlab.trial.context import PeerAddress
-from clientlab.trial.result import Placement
-from clientlab.trial.server_counters import ServerCounters
 from clientlab.workload.workload import Workload
 
 ROUTES = ("direct", "proxy", "proxy-tls")
@@ -189,9 +188,7 @@ class LocalTestbed:
             raise
         seconds = usage.cpu_seconds_of(self._servers[_PROXY].process.pid)
         if seconds is not None:  # Caddy's own figure has steps of 10 ms
-            proxy = proxy.model_copy(
-                update={"cpu_seconds": seconds, "cpu_step_seconds": 0.0}
-            )
+            proxy = proxy.updated(cpu_seconds=seconds, cpu_step_seconds=0.0)
         return ServerCounters(upstream=use, proxy=proxy)
 
     def check(self) -> None:

@@ -20,12 +20,12 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from clientlab import child_processes
 from clientlab.errors import IncompleteRun, LabError, ServerLost, find_exhaustion
+from clientlab.machine import child_processes
+from clientlab.machine.usage import cpu_usable
+from clientlab.observing.process_handle import OWN
+from clientlab.results.server_counters import ServerUse
 from clientlab.settings import Upstream, write_setting
-from clientlab.trial.process_handle import OWN
-from clientlab.trial.server_counters import ServerUse
-from clientlab.trial.usage import cpu_usable
 
 LOOPBACK = "127.0.0.1"
 _SETTINGS = (

@@ -1,4 +1,1 @@
-"""Measures a trial in a fresh process, in which the recorder owns the clock.
-
-It also reads the resources that the trial used.
-"""
+"""What runs in the measured process, where the recorder owns the clock."""

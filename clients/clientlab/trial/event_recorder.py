@@ -12,7 +12,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
-from clientlab.errors import Fault
+from clientlab.errors import ClientError
 from clientlab.trial.sample_log import EventLog, SampleLog, write_event
 from clientlab.workload.workload import Request, Workload
 
@@ -119,14 +119,14 @@ class EventSink:
             at = chunk.find(b"@", end)
 
     def finish(self) -> None:
-        """Raise Fault if the stream had an error event, or events are missing.
+        """Raise ClientError if the stream had an error event, or events are missing.
 
         Their order is checked later.
         """
         self._check(self._last.encode() if isinstance(self._last, str) else self._last)
         if not self.count or self._expected not in {None, self.count}:
             expected = "" if self._expected is None else f" of {self._expected:,}"
-            raise Fault(
+            raise ClientError(
                 "events-missing",
                 f"the stream ended after {self.count:,}{expected} events",
             )
@@ -141,7 +141,7 @@ class EventSink:
     def _check(self, piece: bytes) -> None:
         if _ERROR.search(piece):
             text = " ".join(piece.decode("utf-8", "replace").split())
-            raise Fault("event-error", text[:300])
+            raise ClientError("event-error", text[:300])
 
     def _record(self, now: float, mark: bytes) -> None:
         count = self.count
@@ -152,7 +152,7 @@ class EventSink:
         except struct.error:
             self._buffer = self._log.write_late(place, self._request, now, mark)
         if count == self._expected:  # a stream without an end
-            raise Fault(
+            raise ClientError(
                 "events-missing", f"the stream goes on after {self._expected:,} events"
             )
 

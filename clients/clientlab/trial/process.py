@@ -39,7 +39,7 @@ from clientlab.errors import PluginError
 from clientlab.executors import pacing
 from clientlab.executors.executor_interface import Executor, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
-from clientlab.trial import usage
+from clientlab.machine import usage
 from clientlab.trial.context import WARM_UP_FOLDER, Done, TrialContext
 from clientlab.trial.recorder import CallerFactory
 from clientlab.trial.recording import preallocate

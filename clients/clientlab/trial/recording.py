@@ -30,7 +30,7 @@ from clientlab.errors import (
     opened_nothing,
     status_kind,
 )
-from clientlab.trial import usage
+from clientlab.machine import usage
 from clientlab.trial.context import TOOL_FILE, ToolNote, TrialContext
 from clientlab.trial.sample_log import EventLog, SampleLog
 from clientlab.workload.load import (

@@ -76,6 +76,9 @@ _CALLERS_AT = 40
 _COUNT = struct.Struct("<Q")
 
 EVENTS_SUFFIX = ".events"  # file name extension of each process's own log of events
+MAPPED_FILES = (f"/{RECORDS_FILE}", EVENTS_SUFFIX)
+"""Ends of the names of logs, which are no memory of the client."""
+
 EVENT_SIZE = 48
 EVENT_FIELDS = (  # laid out like RECORD_FIELDS
     ("request", "<i8"),  # its number in the sample log

@@ -195,7 +195,7 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What ends a request, or a trial (see trial/measurement.py)."""
+    """What ends a request, or a trial (see observing/measurement.py)."""
 
     timeout: Time = 30.0
     """Of connecting, and of each wait for bytes."""

@@ -40,8 +40,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from clientlab.errors import FieldError
-from clientlab.workload.checks import check_request_line, spell_path
 from clientlab.workload.parts import Replay
+from clientlab.workload.refusals import check_request_line, spell_path
 from clientlab.workload.values import draw_share
 from clientlab.workload.workload import Request, Workload
 

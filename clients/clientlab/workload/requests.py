@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 
 from clientlab import __version__
-from clientlab.workload.checks import spell_path
 from clientlab.workload.parts import Replay
 from clientlab.workload.recordings import choose_places, read_recorded_requests
+from clientlab.workload.refusals import spell_path
 from clientlab.workload.streams import HEADER
 from clientlab.workload.values import draw_share
 from clientlab.workload.workload import (

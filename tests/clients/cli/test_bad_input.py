@@ -189,8 +189,8 @@ def test_a_run_file_permits_neither_load_to_the_internet_nor_another_machine(
     monkeypatch.setattr(
         socket.socket, "connect_ex", lambda *_: 1
     )  # nothing leaves this machine
-    run = a_run(a_trial("http.client", upstream="93.184.215.14")).model_copy(
-        update={"status": "incomplete"}
+    run = a_run(a_trial("http.client", upstream="93.184.215.14")).updated(
+        status="incomplete"
     )
     results.claim(run.run)
     results.save(run)
@@ -199,9 +199,7 @@ def test_a_run_file_permits_neither_load_to_the_internet_nor_another_machine(
         "--cluster tcp://127.0.0.1:1",
     )
     results.save(
-        run.model_copy(
-            update={"target": Target(testbed="external", url="http://93.184.215.14/")}
-        )
+        run.updated(target=Target(testbed="external", url="http://93.184.215.14/"))
     )
     refused(clientlab("run", "--resume", "last"), "93.184.215.14", "CLIENTLAB_PUBLIC=1")
     monkeypatch.setenv("CLIENTLAB_PUBLIC", "1")

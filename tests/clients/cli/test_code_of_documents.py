@@ -59,7 +59,7 @@ def keep(run: Run, url: str = "http://127.0.0.1:9/") -> None:
     store = Store(Path("results"))
     store.claim(run.run)
     target = Target(testbed="external", url=url)
-    store.save(run.model_copy(update={"status": "incomplete", "target": target}))
+    store.save(run.updated(status="incomplete", target=target))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,12 +89,10 @@ def test_a_run_is_read_without_its_code_and_resumed_only_if_that_is_named(
 
 def test_a_resumed_run_needs_its_environment_on_the_command_line(marks, clientlab):
     run = a_run(a_trial("urllib3", upstream="127.0.0.1:9"), name="a", rounds=2)
-    arms = [arm.model_copy(update={"environment": "e"}) for arm in run.experiment.arms]
+    arms = [arm.updated(environment="e") for arm in run.experiment.arms]
     environments = {"e": EnvironmentSpec(folder="/an/environment")}
-    plan = run.experiment.model_copy(
-        update={"environments": environments, "arms": arms}
-    )
-    keep(run.model_copy(update={"experiment": plan, "trials": []}))
+    plan = run.experiment.updated(environments=environments, arms=arms)
+    keep(run.updated(experiment=plan, trials=[]))
     assert "add --env e=/an/environment" in clientlab("run", "--resume", "a").err
     for words in (
         ("--env", "e=/another"),
@@ -110,10 +108,10 @@ def test_a_resumed_run_needs_the_requirement_of_its_environment_again(
 ):
     monkeypatch.setattr(socket.socket, "connect_ex", lambda *_: 1)
     run = a_run(a_trial("urllib3", upstream="127.0.0.1:9"), name="a", rounds=2)
-    arms = [arm.model_copy(update={"environment": "e"}) for arm in run.experiment.arms]
+    arms = [arm.updated(environment="e") for arm in run.experiment.arms]
     spec = EnvironmentSpec(requirements=["no-such-library-of-the-lab==9"])
-    plan = run.experiment.model_copy(update={"environments": {"e": spec}, "arms": arms})
-    keep(run.model_copy(update={"experiment": plan, "trials": []}))
+    plan = run.experiment.updated(environments={"e": spec}, arms=arms)
+    keep(run.updated(experiment=plan, trials=[]))
     said = clientlab("run", "--resume", "a", "--env", "e=no-such-library-of-the-lab==8")
     assert (said.code, said.err.startswith("clientlab: --env ")) == (2, True)
     assert "is no-such-library-of-the-lab==9" in said.err
@@ -141,7 +139,7 @@ def test_an_experiments_file_may_name_code_and_its_run_is_resumed_with_it(
         assert (said.code, marks()) == (0, ["mine"]), said.err
         store = Store(Path("results"))
         run = store.read("a")
-        store.save(run.model_copy(update={"status": "incomplete", "trials": []}))
+        store.save(run.updated(status="incomplete", trials=[]))
         said = clientlab("run", "--resume", "a", "-t", "mine.py:X")
     assert said.code == 0, said.err
 

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from clientlab.conformance import checks
-from clientlab.conformance.checks import CheckResult
+from clientlab.conformance import checking
+from clientlab.conformance.checking import CheckResult
 
 FAILED = [
-    CheckResult("no answer", "the trial failed: stalled", checks.NO_TIME_LIMIT),
+    CheckResult("no answer", "the trial failed: stalled", checking.NO_TIME_LIMIT),
     CheckResult(
-        "nothing sent again", "37 requests reached the server for 29", checks.RETRIES
+        "nothing sent again", "37 requests reached the server for 29", checking.RETRIES
     ),
 ]
 

@@ -70,7 +70,7 @@ def test_what_cannot_be_judged_is_not_sure_and_all_files_are_written(
     words, limit, clientlab, results, tmp_path
 ):
     """Two rounds have no interval, and nobody measured the 99.9th percentile."""
-    without = quantiles().model_copy(update={"p999": None})
+    without = quantiles().updated(p999=None)
     run = a_run(
         *(a_trial("urllib3", number, latency_seconds=without) for number in (1, 2)),
         name="two",

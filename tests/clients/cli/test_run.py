@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from clientlab.conformance.server import counting_server, ok
+from clientlab.machine.usage import cpu_usable
 from clientlab.results.figures import BY_KEY
 from clientlab.results.plan import Target
 from clientlab.results.store import Store
-from clientlab.trial.usage import cpu_usable
 from clientlab.workload.values import Link
 from clients.measured import is_alive
 from running import eventually
@@ -194,7 +194,7 @@ def test_recorded_requests_are_sent_once_each_and_stay_out_of_the_run_file(
     (tmp_path / "sub" / "r.jsonl").write_text(
         lines.replace("/1", "/9"), encoding="utf-8"
     )
-    results.save(results.read("last").model_copy(update={"status": "incomplete"}))
+    results.save(results.read("last").updated(status="incomplete"))
     assert (
         clientlab("run", "--resume", "last").code == 2
     )  # they are not those that it was planned with

@@ -61,9 +61,7 @@ def test_two_servers_are_compared_in_one_run_which_can_be_resumed(
         "urllib3 at head": ("head", "/v2"),
     }
     assert targets(servers) == [{"/v1?a=b"}, {"/v2"}]
-    results.save(
-        run.model_copy(update={"status": "incomplete", "trials": run.trials[:5]})
-    )
+    results.save(run.updated(status="incomplete", trials=run.trials[:5]))
     assert clientlab("run", "--resume", "last").code == 0
     assert Counter(trial.planned.server for trial in results.read("last").trials) == {
         "base": 3,

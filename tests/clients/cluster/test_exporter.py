@@ -15,7 +15,7 @@ from clientlab.judging.judgement import with_judgement
 from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.plan import Claim
 from clientlab.results.store import Store
-from clientlab.trial.result import OpenLoad
+from clientlab.results.trial import OpenLoad
 from clientlab.workload.workload import change
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
@@ -114,7 +114,7 @@ def test_a_run_in_which_everything_fails_says_why(store):
 
 
 def test_a_run_says_whether_it_is_running_killed_or_done(store):
-    run = a_run(a_trial(), rounds=3).model_copy(update={"status": "running"})
+    run = a_run(a_trial(), rounds=3).updated(status="running")
     keep(store, run)
     with store.hold(run.run):
         assert cells(store, "info", "status") == [("running", 1)]
@@ -124,7 +124,7 @@ def test_a_run_says_whether_it_is_running_killed_or_done(store):
             ("left", 2),
         ]
     assert cells(store, "info", "status") == [("interrupted", 1)]
-    store.save(run.model_copy(update={"status": "done"}))
+    store.save(run.updated(status="done"))
     assert cells(store, "info", "status") == [("done", 1)]
     assert cells(store, "trials", "state")[2] == ("left", 0)
 
@@ -135,7 +135,7 @@ def test_the_newest_run_is_the_one_that_began_last(store):
     """
     keep(store, a_run(a_trial(), name="before"))
     later = "2024-05-08T07:08:09.000+00:00"
-    keep(store, a_run(a_trial(), name="after").model_copy(update={"created": later}))
+    keep(store, a_run(a_trial(), name="after").updated(created=later))
     found = sorted(cells(store, "choice", "choice", "run"), key=lambda row: -row[2])
     assert [row[:2] for row in found] == [
         ("newest run", "after"),
@@ -151,7 +151,7 @@ def test_runs_of_the_same_workload_have_the_changes_that_compare_prints(store):
         {"base": 1.0, "slower": 2.0, "other": 1.0}.items()
     ):
         of = [a_trial("urllib3", place, factor) for place in (1, 2, 3)]
-        run = a_run(*of, name=name).model_copy(update={"created": later.format(number)})
+        run = a_run(*of, name=name).updated(created=later.format(number))
         if name == "other":
             [(key, workload)] = run.experiment.workloads.items()
             run.experiment.workloads[key] = change(workload, path="/other")
@@ -179,8 +179,8 @@ def test_a_claim_has_its_sentence_and_its_interval(store):
 
 def test_control_characters_and_quotes_do_not_break_the_page(store):
     run = a_run(a_trial())
-    machine = run.surroundings.model_copy(update={"cpu_model": 'a "CPU"\\\n\x1b'})
-    keep(store, run.model_copy(update={"surroundings": machine}))
+    machine = run.surroundings.updated(cpu_model='a "CPU"\\\n\x1b')
+    keep(store, run.updated(surroundings=machine))
     [(machine, _)] = cells(store, "info", "machine")
     assert machine.startswith('a "CPU"\\')
 

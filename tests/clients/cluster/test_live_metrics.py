@@ -26,7 +26,7 @@ class Page:
 
     def begin(self, folder, workload: Workload, **changes) -> None:
         """Follow another trial, which may be of another round or arm."""
-        planned = a_planned_trial().model_copy(update={"concurrency": 4, **changes})
+        planned = a_planned_trial().updated(**{"concurrency": 4, **changes})
         self.trial = self.run.begin(planned, workload, workload, folder)
 
     def scrape(self) -> dict[str, float]:

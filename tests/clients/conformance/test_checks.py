@@ -10,8 +10,15 @@ from pathlib import Path
 import pytest
 
 from clientlab import plugins
-from clientlab.conformance import causes_of, checks, conform, faults, load, streams
-from clientlab.conformance.checks import CheckResult
+from clientlab.conformance import (
+    causes_of,
+    checking,
+    conform,
+    fault_checks,
+    load_checks,
+    stream_checks,
+)
+from clientlab.conformance.checking import CheckResult
 from clientlab.strategies import CLIENTS, STRATEGIES, find
 
 MINE = Path(__file__).with_name("broken.py")
@@ -28,59 +35,59 @@ def judged(path: str, scenario) -> dict[str, CheckResult]:
     [
         (
             f"{MINE}:SendsTwice",
-            load.check_same_work,
+            load_checks.check_same_work,
             {"1,000 requests": "2000", "method, headers, body": "accept: "},
         ),
         (
             f"{MINE}:StoresCookies",
-            load.check_same_work,
+            load_checks.check_same_work,
             {"method, headers, body": "cookie: 'lab=1'"},
         ),
         (
             f"{MINE}:AddsAHeader",
-            load.check_same_work,
+            load_checks.check_same_work,
             {"method, headers, body": "x-trace: '1'"},
         ),
         pytest.param(
             f"{MINE}:CountsTwice",
-            load.check_same_work,
+            load_checks.check_same_work,
             {"one request": "the lab counted 2 connections"},
             marks=pytest.mark.release,
         ),
         (
             f"{MINE}:OneAtATime@threads",
-            load.check_same_work,
+            load_checks.check_same_work,
             {"one request": "12 were read", "seven requests": "never more than 1"},
         ),
         (
             f"{MINE}:KeepsNothing@threads",
-            load.check_same_work,
+            load_checks.check_same_work,
             {"one request": "300 characters", "connection policy": "1000 were"},
         ),
         (
             f"{MINE}:Unverified",
-            faults.check_certificates,
+            fault_checks.check_certificates,
             {"certificate of another CA": "bytes were sent"},
         ),
         pytest.param(
             f"{MINE}:AnyName",
-            faults.check_certificates,
+            fault_checks.check_certificates,
             {"certificate of another name": "bytes were sent"},
             marks=pytest.mark.release,
         ),
         (
             f"{MINE}:Swallows",
-            faults.check_refused,
+            fault_checks.check_refused,
             {"connection refused": "recorded as none"},
         ),
         (
             f"{MINE}:IsPatient",
-            faults.check_unanswered,
+            fault_checks.check_unanswered,
             {"time limit of connecting": "1.5 s"},
         ),
         (
             f"{MINE}:RetriesToo",
-            faults.check_server_faults,
+            fault_checks.check_server_faults,
             {
                 "nothing sent again": "closed before an answer",
                 "redirect not followed": "followed",
@@ -88,26 +95,26 @@ def judged(path: str, scenario) -> dict[str, CheckResult]:
         ),
         (
             f"{MINE}:HoldsEvents",
-            streams.check_streams,
+            stream_checks.check_streams,
             {"events handed over at once": "after the next one"},
         ),
         (
             f"http.client@{MINE}:IgnoresTheEnd",
-            load.check_duration,
+            load_checks.check_duration,
             {"ends on time": "0.4 s"},
         ),
         (
             f"http.client@{MINE}:LeavesAProcess",
-            load.check_stop,
+            load_checks.check_stop,
             {"no process left": "are left"},
         ),
     ],
 )
 def test_a_check_finds_what_a_strategy_breaks(path, scenario, expected, monkeypatch):
     """The test waits a shorter time than users for what never comes."""
-    monkeypatch.setattr(load, "PATIENCE", 0.5)
-    monkeypatch.setattr(streams, "_PAUSES", (0.015,))
-    monkeypatch.setattr(faults, "SLACK", 0.5)
+    monkeypatch.setattr(load_checks, "PATIENCE", 0.5)
+    monkeypatch.setattr(stream_checks, "_PAUSES", (0.015,))
+    monkeypatch.setattr(fault_checks, "SLACK", 0.5)
     found = judged(path, scenario)
     assert {
         check: text
@@ -128,7 +135,7 @@ def test_a_users_own_correct_strategy_passes(path):
 
 @pytest.mark.real
 def test_a_function_may_open_connections_that_the_lab_cannot_count():
-    assert judged(f"{MINE}:fetch", faults.check_refused)[
+    assert judged(f"{MINE}:fetch", fault_checks.check_refused)[
         "refused connection not opened"
     ].passed
 
@@ -138,15 +145,15 @@ def test_a_function_may_open_connections_that_the_lab_cannot_count():
     [
         (
             [
-                checks.COUNTS,
-                checks.NO_TIME_LIMIT,
-                checks.RETRIES,
-                checks.REDIRECTS,
-                checks.RETRIES,
+                checking.COUNTS,
+                checking.NO_TIME_LIMIT,
+                checking.RETRIES,
+                checking.REDIRECTS,
+                checking.RETRIES,
             ],
-            [checks.RETRIES, checks.REDIRECTS],
+            [checking.RETRIES, checking.REDIRECTS],
         ),
-        ([checks.BODY, checks.CACHED], [checks.CACHED]),
+        ([checking.BODY, checking.CACHED], [checking.CACHED]),
     ],
 )
 def test_the_causes_of_the_earliest_stage_are_named_once(failed, expected):

@@ -12,7 +12,7 @@ import pytest
 from clientlab import strategies
 from clientlab.cli.run import run
 from clientlab.errors import LabError
-from clientlab.experiments import checks
+from clientlab.experiments import plan_checks
 from clientlab.experiments.file import bundled, read_experiment, read_plan
 from clientlab.experiments.planning import make_plan
 from clientlab.experiments.request import RunRequest, override
@@ -168,7 +168,7 @@ def test_a_precision_limits_the_time_by_the_budget(mine):
 def test_an_arm_that_needs_too_many_open_files_is_left_out_of_a_bundled_one(
     mine, monkeypatch
 ):
-    monkeypatch.setattr(checks.resource, "getrlimit", lambda _: (1024, 8000))
+    monkeypatch.setattr(plan_checks.resource, "getrlimit", lambda _: (1024, 8000))
     plan = checked_plan(bundled()["httpx2"])
     assert {name.rpartition("=")[2] for name in plan.unavailable_arms} == {"16000]"}
     table = "[workloads.w]\nrequests = 9000\nconcurrency = 7937\n"

@@ -32,6 +32,13 @@ def test_lists_of_an_arm_are_axes_too(mine):
     assert arms[0].name == "it[concurrency=5, pool=1]"
 
 
+def test_names_hide_the_credentials_of_a_path_that_is_an_axis(mine):
+    text = ARM.replace("requests = 50", 'path = ["/a?token=SECRET", "/b"]')
+    plan = checked_plan(mine(text)).masked()
+    assert [arm.name for arm in plan.arms] == ["it[path=/a?token=…]", "it[path=/b]"]
+    assert "SECRET" not in plan.model_dump_json()
+
+
 def test_an_arm_is_combined_with_everything_that_it_does_not_choose(mine):
     text = 'routes = ["direct", "proxy"]\n' + HEAD + '[arms.it]\nstrategy = "urllib3"\n'
     text += (

@@ -7,8 +7,8 @@ import pytest
 from clientlab.judging.cautions import MINOR, REORDERING, RULES, cautions_of
 from clientlab.reports.headline import environment_lines
 from clientlab.results.document import Environment
-from clientlab.trial.result import Disturbance, Trial, Window
-from clientlab.trial.server_counters import ServerCounters, ServerUse
+from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.results.trial import Disturbance, Trial, Window
 from clientlab.workload.workload import make_workload
 from clients.documents import a_failed_trial, a_run, a_trial
 
@@ -110,9 +110,7 @@ def test_a_caution_about_the_whole_run_names_no_arm(changes, kind, text):
 
 def test_a_budget_that_ends_before_an_interval_is_possible_is_doubted():
     """Three rounds were planned at least; the first took longer than the budget."""
-    run = a_run(*rounds()[:2], rounds=3, budget=1.0).model_copy(
-        update={"rounds_ended": "budget"}
-    )
+    run = a_run(*rounds()[:2], rounds=3, budget=1.0).updated(rounds_ended="budget")
     (caution,) = cautions_of(run)
     assert (caution.kind, caution.text) == (
         "few-rounds",
@@ -280,8 +278,8 @@ def test_a_gil_in_a_python_for_free_threading(gil, shown, arms):
         compiled={},
     )
     run = a_run(*trials)
-    where = run.surroundings.model_copy(update={"environments": {"new": held}})
-    run = run.model_copy(update={"surroundings": where})
+    where = run.surroundings.updated(environments={"new": held})
+    run = run.updated(surroundings=where)
     assert environment_lines(run) == [f"new: CPython 3.14.2, free-threading, {shown}"]
     assert [one.arms for one in cautions_of(run) if one.kind == "gil-on"] == (
         [arms] if arms else []

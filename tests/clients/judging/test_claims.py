@@ -243,19 +243,17 @@ def killed() -> Run:
     run = a_run(
         *of, a_failed_trial("fast", round=4, order=6), name=NAME, claims=[a_claim()]
     )
-    return run.model_copy(update={"status": "running"})
+    return run.updated(status="running")
 
 
 @pytest.mark.parametrize(
-    "stale", [[], with_judgement(killed().model_copy(update={"trials": []})).claims]
+    "stale", [[], with_judgement(killed().updated(trials=[])).claims]
 )
 def test_a_run_that_was_killed_is_judged_when_it_is_read(stale, tmp_path):
     """Whatever verdicts its file holds."""
     store = Store(tmp_path)
     store.claim(NAME)
-    store.save(
-        killed().model_copy(update={"claims": stale, "trials": killed().trials[:2]})
-    )
+    store.save(killed().updated(claims=stale, trials=killed().trials[:2]))
     for trial in killed().trials[2:]:
         store.append(NAME, trial)
     read = read_judged(store.find("last"))
@@ -263,5 +261,5 @@ def test_a_run_that_was_killed_is_judged_when_it_is_read(stale, tmp_path):
         ("supported", 3)
     ]
     assert [caution.kind for caution in read.cautions] == ["failed-trials"]
-    expected = killed().model_copy(update={"status": "interrupted"})
-    assert read.model_copy(update={"claims": [], "cautions": []}) == expected
+    expected = killed().updated(status="interrupted")
+    assert read.updated(claims=[], cautions=[]) == expected

@@ -23,7 +23,7 @@ from clients.documents import (
 )
 
 SPREAD = (0.98, 1.0, 1.02)
-OTHER_MACHINE = SURROUNDINGS.model_copy(update={"host": "elsewhere"})
+OTHER_MACHINE = SURROUNDINGS.updated(host="elsewhere")
 
 
 def a_run_at(
@@ -81,8 +81,8 @@ def test_memory_that_grew_by_much_less_than_one_percent_did_not_grow(growth, wor
             a_trial("urllib3", number, peak_pss_bytes=held + number)
             for number in (1, 2, 3)
         ]
-        return a_run(*trials, name=f"r{day}").model_copy(
-            update={"created": f"2024-05-{day:02}T07:08:09+00:00"}
+        return a_run(*trials, name=f"r{day}").updated(
+            created=f"2024-05-{day:02}T07:08:09+00:00"
         )
 
     runs = [
@@ -156,26 +156,24 @@ def test_earlier_runs_tell_how_much_runs_differ(spread, word):
     """
     paces = [1.0, 1.0 + spread, 1.0 - spread, 1.0 + 2 * spread, 1.0 - 2 * spread]
     runs = [
-        a_run_at(pace, f"before-{n}").model_copy(
-            update={"created": f"2024-05-0{n + 1}T07:08:09.000+00:00"}
+        a_run_at(pace, f"before-{n}").updated(
+            created=f"2024-05-0{n + 1}T07:08:09.000+00:00"
         )
         for n, pace in enumerate(paces)
     ]
-    now = a_run_at(1.3).model_copy(update={"created": "2024-05-09T07:08:09.000+00:00"})
+    now = a_run_at(1.3).updated(created="2024-05-09T07:08:09.000+00:00")
     changes = compare(runs[4], [now], earlier=runs).others[0].changes["urllib3"]
     assert (changes["wall"].word, changes["wall"].earlier) == (word, 5)
     assert changes["wall"].ratio.value == pytest.approx(1.3, rel=0.03)
     before = compare(
         now,
-        [runs[4].model_copy(update={"created": "2024-05-08T07:08:09.000+00:00"})],
+        [runs[4].updated(created="2024-05-08T07:08:09.000+00:00")],
         earlier=runs,
     )
     assert (
         before.others[0].changes["urllib3"]["wall"].earlier == 0
     )  # its baseline came later
-    elsewhere = [
-        run.model_copy(update={"surroundings": OTHER_MACHINE}) for run in runs[:4]
-    ]
+    elsewhere = [run.updated(surroundings=OTHER_MACHINE) for run in runs[:4]]
     assert (
         compare(runs[4], [now], earlier=[*elsewhere, runs[4]])
         .others[0]
@@ -285,9 +283,7 @@ def test_surroundings_that_differ_are_told_by_name():
     """A few pages of memory do not count, nor does the load average."""
 
     def run(**changes):
-        return a_run_at(1.0).model_copy(
-            update={"surroundings": SURROUNDINGS.model_copy(update=changes)}
-        )
+        return a_run_at(1.0).updated(surroundings=SURROUNDINGS.updated(**changes))
 
     before = run(
         libraries={"urllib3": "2.5", "h2": "4"}, programs={"flask": "gunicorn"}

@@ -8,7 +8,7 @@ import pytest
 
 from clientlab.judging.ranking import rank_arms, shortfall
 from clientlab.judging.steadiness import find_most_slices, may_become_steady
-from clientlab.trial.result import Trial, Window
+from clientlab.results.trial import Trial, Window
 from clients.documents import a_run, a_trial
 
 

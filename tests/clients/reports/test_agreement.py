@@ -17,8 +17,8 @@ from clientlab.judging.judgement import with_judgement
 from clientlab.judging.ranking import contrasts_by
 from clientlab.judging.thresholds import judge_run, parse_threshold
 from clientlab.reports import as_markdown
+from clientlab.reports.change_contents import sections
 from clientlab.reports.charts import comparisons, times
-from clientlab.reports.comparison import sections
 from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.document import Run
 from clientlab.results.plan import Arm, Claim, EnvironmentSpec

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_changes, parse_change
-from clientlab.reports import as_html, as_terminal, comparison
+from clientlab.reports import as_html, as_terminal, change_contents
 from clientlab.reports.charts import changes
 from clientlab.results.figures import COMPARED
 from clients.documents import SURROUNDINGS, a_run, a_trial
@@ -29,10 +29,8 @@ def a_run_at(pace: float, name: str, **changes):
 
 
 BASE = a_run_at(1.0, "before")
-SLOWER = a_run_at(1.5, "after").model_copy(
-    update={
-        "surroundings": SURROUNDINGS.model_copy(update={"python": "CPython 3.13.1"})
-    }
+SLOWER = a_run_at(1.5, "after").updated(
+    surroundings=SURROUNDINGS.updated(python="CPython 3.13.1")
 )
 FAULTY = a_run_at(0.5, "after", errors={"reset": 5})
 
@@ -48,7 +46,9 @@ def printed(*others, texts=()) -> str:
     console = Console(width=150)
     with console.capture() as capture:
         console.print(
-            as_terminal.document(comparison.sections(found, judged(found, *texts))),
+            as_terminal.document(
+                change_contents.sections(found, judged(found, *texts))
+            ),
             highlight=False,
         )
     return capture.get()
@@ -126,29 +126,23 @@ def test_charts_show_the_trend_over_all_compared_runs():
     assert rates[2].text.endswith(" slower")
     text, page = (
         printed(SLOWER),
-        as_html.render_comparison(BASE, comparison.sections(found, [])),
+        as_html.render_comparison(BASE, change_contents.sections(found, [])),
     )
     assert page.count("<svg") == len(charts)
     assert "pycurl: requests per second" not in text
 
 
 def test_a_figure_that_neither_run_has_is_left_out():
-    other = SLOWER.model_copy(
-        update={
-            "trials": [
-                one.model_copy(update={"measured": None}) for one in SLOWER.trials
-            ]
-        }
-    )
-    without = compare(other.model_copy(update={"run": "base"}), [other])
+    other = SLOWER.updated(trials=[one.updated(measured=None) for one in SLOWER.trials])
+    without = compare(other.updated(run="base"), [other])
     assert {"wall", "memory"} & {
-        row[0] for table in comparison.tables(without) for row in table.rows
+        row[0] for table in change_contents.tables(without) for row in table.rows
     } == {"wall"}
 
 
 def test_json_holds_every_figure_in_base_units():
     found = compare(BASE, [SLOWER])
-    document = json.loads(comparison.as_json(found, judged(found, "wall +10%")))
+    document = json.loads(change_contents.as_json(found, judged(found, "wall +10%")))
     (other,) = document["runs"]
     assert (document["baseline"], other["run"]) == ("before", "after")
     assert list(other["surroundings"][0].values()) == [
@@ -167,7 +161,7 @@ def test_json_holds_every_figure_in_base_units():
         "slower",
     )
     assert {one["outcome"] for one in document["thresholds"]} == {"failed"}
-    errors = json.loads(comparison.as_json(compare(BASE, [FAULTY]), []))["runs"][0][
-        "arms"
-    ]["urllib3"]["errors"]
+    errors = json.loads(change_contents.as_json(compare(BASE, [FAULTY]), []))["runs"][
+        0
+    ]["arms"]["urllib3"]["errors"]
     assert (errors["ratio"], errors["difference"]) == (None, pytest.approx(0.005))

@@ -19,7 +19,7 @@ from clientlab.reports.charts import colours_of
 from clientlab.results.document import ClaimResult
 from clientlab.results.figures import FIGURES
 from clientlab.results.plan import Arm
-from clientlab.trial.server_counters import ServerCounters, ServerUse
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
 
 
@@ -102,7 +102,7 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
         a_claim("b", "contradicted"),
         a_claim("c", "inconclusive", settles="rounds"),
     ]
-    root = junit(run.model_copy(update={"claims": claims}), "wall > 2s", "errors > 0")
+    root = junit(run.updated(claims=claims), "wall > 2s", "errors > 0")
     assert cases(root) == {
         "urllib3": "passed",
         "pycurl": "error",
@@ -153,7 +153,7 @@ def test_an_arm_without_all_its_trials_is_an_error():
 def test_rounds_that_a_budget_leaves_out_are_not_missing():
     run = a_run(a_trial("urllib3"), rounds=3, budget=1.0)
     for ended, errors in (("budget", "0"), (None, "1")):
-        suite = as_junit.render(run.model_copy(update={"rounds_ended": ended}), [])
+        suite = as_junit.render(run.updated(rounds_ended=ended), [])
         assert ET.fromstring(suite).get("errors") == errors  # noqa: S314 - written here
 
 

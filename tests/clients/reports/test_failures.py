@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from clientlab.analysis.request_figures import compute_quantiles
 from clientlab.judging.comparison import compare
 from clientlab.judging.judgement import with_judgement
 from clientlab.judging.thresholds import (
@@ -25,7 +26,6 @@ from clientlab.reports.progress import ProgressLines
 from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.figures import FIGURES
 from clientlab.results.plan import Claim
-from clientlab.trial.figures import compute_quantiles
 from clients.documents import a_run, a_trial, quantiles, with_changes
 from clients.reports.views import Page, columns, shown
 

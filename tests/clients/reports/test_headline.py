@@ -13,7 +13,7 @@ from clientlab.reports.rows import Report, figure_table, groups_of
 from clientlab.results.document import Environment
 from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.results.store import RUN_FILE, Store
-from clientlab.trial.result import StreamFigures
+from clientlab.results.trial import StreamFigures
 from clientlab.workload.values import Link
 from clientlab.workload.workload import make_workload
 from clients.documents import a_failed_trial, a_run, a_trial, quantiles
@@ -57,9 +57,7 @@ def test_an_arm_whose_rounds_were_stopped_is_slower_by_at_least_the_lower_end():
     trials = [*rounds("a", *FAST), *rounds("b", 2.0, 2.1, 1.9, 2.0, 2.0)]
     quoted = []
     for rounds_of_b in (4, 5):
-        run = a_run(*trials, budget=60.0, rounds=3).model_copy(
-            update={"decided": {"b": rounds_of_b}}
-        )
+        run = a_run(*trials, budget=60.0, rounds=3).updated(decided={"b": rounds_of_b})
         quoted.append(headline(Report(run)).sentences[0])
     assert "2.00 (1.92 to 2.09) times as fast as b" in quoted[0]
     assert "at least 1.92 times as fast as b" in quoted[1]
@@ -328,16 +326,12 @@ def test_environments_that_hold_the_same_are_named():
         packages={"urllib3": "2.5.0"},
         compiled={},
     )
-    newer = held.model_copy(update={"packages": {"urllib3": "2.6.0"}})
-    for head, expected in ((held.model_copy(update={"folder": "/b"}), 1), (newer, 0)):
+    newer = held.updated(packages={"urllib3": "2.6.0"})
+    for head, expected in ((held.updated(folder="/b"), 1), (newer, 0)):
         environments = {"base": held, "head": head}
         run = a_run(a_trial(environment="base"))
-        run = run.model_copy(
-            update={
-                "surroundings": run.surroundings.model_copy(
-                    update={"environments": environments}
-                )
-            }
+        run = run.updated(
+            surroundings=run.surroundings.updated(environments=environments)
         )
         assert (
             shown(run).count("base and head hold the same Python and the same packages")

@@ -20,8 +20,8 @@ from clientlab.judging.thresholds import (
     parse_threshold,
 )
 from clientlab.reports import as_html, as_junit, as_markdown
+from clientlab.reports.change_contents import as_json, notices, summary, tables
 from clientlab.reports.charts import comparisons
-from clientlab.reports.comparison import as_json, notices, summary, tables
 from clientlab.reports.contents import FASTEST, LEAST_P99
 from clientlab.reports.headline import version_answers
 from clientlab.reports.rows import groups_of
@@ -117,13 +117,8 @@ def test_schedules_of_equal_rate_are_not_compared_if_their_stages_differ():
         for one in rounds(f"urllib3[{place}]", 0.01, workload=name)
     ]
     run = a_run(*trials, workloads=workloads)
-    arms = [
-        arm.model_copy(update={"group": "w", "label": arm.name})
-        for arm in run.experiment.arms
-    ]
-    run = run.model_copy(
-        update={"experiment": run.experiment.model_copy(update={"arms": arms})}
-    )
+    arms = [arm.updated(group="w", label=arm.name) for arm in run.experiment.arms]
+    run = run.updated(experiment=run.experiment.updated(arms=arms))
     assert columns(run)["x least p99 of c (95 %)"] == ["–", "–"]
     (answer,) = answers(run)
     assert answer.startswith(f"With {stages[0]}, urllib3[0] had a p99")
@@ -253,9 +248,7 @@ def test_arms_that_are_alone_with_their_concurrency_have_no_ratios():
     run = a_run(
         *(with_changes(trial, arm=arm) for trial, arm in zip(trials, arms, strict=True))
     )
-    named = [arm.model_copy(update={"label": arm.name}) for arm in run.experiment.arms]
-    run = run.model_copy(
-        update={"experiment": run.experiment.model_copy(update={"arms": named})}
-    )
+    named = [arm.updated(label=arm.name) for arm in run.experiment.arms]
+    run = run.updated(experiment=run.experiment.updated(arms=named))
     found = columns(run)
     assert found["x p99 (95 %)"] == found["x CPU/req (95 %)"] == ["–", "–"]

@@ -8,7 +8,7 @@ import pytest
 
 from clientlab.reports.charts import courses
 from clientlab.reports.rows import groups_of
-from clientlab.trial.result import Slice, Trial
+from clientlab.results.trial import Slice, Trial
 from clients.documents import a_run, a_trial
 from clients.reports.views import shown
 

@@ -81,7 +81,7 @@ def measure_two_rounds(observer, clock: Clock, begun: int = 4, **changes) -> Non
     pairs = [(name, number) for number in (1, 2) for name in ("urllib3", "pycurl")]
     trials = [a_trial(*pair, order=order) for order, pair in enumerate(pairs)]
     observer.run_started(
-        a_run(*trials, **changes).model_copy(update={"trials": []}),
+        a_run(*trials, **changes).updated(trials=[]),
         Path("results/a run"),
     )
     for trial in trials[:begun]:

@@ -12,7 +12,7 @@ from clientlab.reports.contents import text_sections
 from clientlab.reports.rows import Report
 from clientlab.reports.sections import Lines, Section, Tables
 from clientlab.results.document import Run
-from clientlab.trial.result import PathFigures
+from clientlab.results.trial import PathFigures
 from clients.documents import a_bundled_run, a_run, a_trial
 from clients.reports.views import Page, shown
 

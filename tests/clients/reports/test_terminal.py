@@ -15,8 +15,8 @@ from clientlab.reports import as_markdown
 from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.document import Caution
 from clientlab.results.plan import Arm
+from clientlab.results.trial import Disturbance, Histogram
 from clientlab.statistics.histogram import make_histogram
-from clientlab.trial.result import Disturbance, Histogram
 from clients.documents import a_bundled_run, a_run, a_trial, quantiles, with_changes
 from clients.reports.views import columns, shown
 
@@ -169,10 +169,8 @@ def test_names_are_shown_as_they_are():
     run = a_run(
         a_trial(f"s{word}", workload=word, upstream=word), question=f"Is {word} fast?"
     )
-    run = run.model_copy(
-        update={
-            "cautions": [Caution(kind="x", text=f"see {word}", advice=f"try {word}")]
-        }
+    run = run.updated(
+        cautions=[Caution(kind="x", text=f"see {word}", advice=f"try {word}")]
     )
     text = shown(run)
     for words in (
@@ -212,7 +210,7 @@ def test_only_cautions_that_could_reorder_the_arms_mark_them():
         for number in (1, 2, 3)
     ]
     run = a_run(*quiet, *full)
-    run = run.model_copy(update={"cautions": cautions.cautions_of(run)})
+    run = run.updated(cautions=cautions.cautions_of(run))
     assert {caution.kind for caution in run.cautions} == {"noisy-trials", "machine"}
     assert {
         row.name: row.doubtful for group in groups_of(run) for row in group.rows
@@ -233,8 +231,7 @@ def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
         arms=["urllib3"],
     )
     minor, both = (
-        a_run(a_trial()).model_copy(update={"cautions": found})
-        for found in ([few], [few, machine])
+        a_run(a_trial()).updated(cautions=found) for found in ([few], [few, machine])
     )
     assert "Cautions: all cores were full.\n" in shown(both, whole=False)
     assert all(caution.text in shown(both) for caution in (few, machine))

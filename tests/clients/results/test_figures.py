@@ -6,7 +6,7 @@ import pytest
 
 from clientlab.errors import LabError
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
-from clientlab.trial.result import (
+from clientlab.results.trial import (
     Disturbance,
     HighestRate,
     OpenLoad,
@@ -54,9 +54,7 @@ def test_every_figure_is_read_from_a_trial():
     """
     found = {figure.key: figure.of(KNOWN) for figure in FIGURES}
     assert found["cpu_per_event"] is None
-    warm = KNOWN.model_copy(
-        update={"measured": KNOWN.measured.model_copy(update={"import_seconds": None})}
-    )
+    warm = KNOWN.updated(measured=KNOWN.measured.updated(import_seconds=None))
     found["cpu_per_event"] = BY_KEY["cpu_per_event"].of(warm)
     expected = {
         "wall": 2.0,

@@ -13,11 +13,11 @@ import threading
 import numpy as np
 import pytest
 
+from clientlab.analysis.kept_samples import write
 from clientlab.errors import IncompleteRun, LabError
+from clientlab.observing.samples import RECORD, Samples
 from clientlab.results.document import Run
-from clientlab.results.kept_samples import write
 from clientlab.results.store import HOLD_FILE, JOURNAL_FILE, RUN_FILE, Store, read_run
-from clientlab.trial.samples import RECORD, Samples
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import make_workload
 from clients.documents import a_measured_trial, a_run, a_trial
@@ -39,9 +39,7 @@ def store(tmp_path):
 
 
 def running(name: str) -> Run:
-    return a_run(a_trial("urllib3"), name=name).model_copy(
-        update={"trials": [], "status": "running"}
-    )
+    return a_run(a_trial("urllib3"), name=name).updated(trials=[], status="running")
 
 
 def test_a_trial_that_was_appended_is_in_the_run_when_it_is_read(store):
@@ -63,7 +61,7 @@ def test_a_trial_that_was_appended_is_in_the_run_when_it_is_read(store):
         assert store.version(name) != version
         assert store.read(name).trials == trials[: count + 1]
     assert store.find(name).read_bytes() == begun
-    whole = store.read(name).model_copy(update={"status": "done"})
+    whole = store.read(name).updated(status="done")
     store.save(whole)
     assert store.read(name) == whole
     assert [path.name for path in (store.folder / name).iterdir()] == [RUN_FILE]
@@ -117,7 +115,7 @@ def test_a_full_disk_leaves_the_last_save_whole(store):
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))
     try:
         with pytest.raises(IncompleteRun, match=f"{file}: File too large"):
-            store.save(run.model_copy(update={"trials": run.trials * 2}))
+            store.save(run.updated(trials=run.trials * 2))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert file.read_bytes() == before
@@ -152,11 +150,7 @@ def test_a_run_is_found_by_its_name_or_its_beginning_or_as_the_last(store):
     assert store.find("20240101-000001") == store.folder / NAMES[1] / RUN_FILE
     for name, year in (("my-run", 2025), ("zebra", 2023)):
         store.claim(name)
-        store.save(
-            a_run(name=name).model_copy(
-                update={"created": f"{year}-01-01T00:00:00+00:00"}
-            )
-        )
+        store.save(a_run(name=name).updated(created=f"{year}-01-01T00:00:00+00:00"))
     assert store.names() == ["zebra", *NAMES, "my-run"]
     assert store.find("last").parent.name == "my-run"
     store.remove("my-run")

@@ -7,13 +7,13 @@ import pytest
 from clientlab import strategies
 from clientlab.errors import ServerLost
 from clientlab.experiments.file import bundled, read_plan
+from clientlab.observing.process_handle import TrialFailed
 from clientlab.running.schedule import estimate_seconds
 from clientlab.running.trial_runner import (
     FAILURES_IN_A_ROW,
     TrialWatch,
     compute_deadline,
 )
-from clientlab.trial.process_handle import TrialFailed
 from clientlab.workload.values import Delay, Link
 from clientlab.workload.workload import Workload, make_workload
 from clients.documents import a_planned_trial
@@ -47,7 +47,7 @@ def test_no_bundled_experiment_is_near_its_deadlines():
     for path in bundled().values():
         plan = read_plan(path)
         for arm in plan.arms:
-            alone = plan.model_copy(update={"arms": [arm], "rounds": 1, "budget": None})
+            alone = plan.updated(arms=[arm], rounds=1, budget=None)
             workload = plan.workloads[arm.workload]
             in_flight = strategies.find(arm.strategy).in_flight(
                 workload.load.concurrency, workload.load.requests
@@ -99,7 +99,7 @@ def test_a_failed_health_check_ends_a_trial_whose_requests_keep_failing():
 def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatch):
     servers, seconds = FakeServers(), [0.0]
     monkeypatch.setattr("time.monotonic", lambda: seconds[0])
-    planned = a_planned_trial().model_copy(update={"upstream": "mine"})
+    planned = a_planned_trial().updated(upstream="mine")
     watch = TrialWatch(servers, planned, make_workload(), lambda _: None)
     for now, broken in (
         (3, True),

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from clientlab.errors import FieldError, IncompleteRun
+from clientlab.results.trial import PlannedTrial, RequestFigures, Trial, utc_now
 from clientlab.running.execute import TrialLost, execute, resume_run
 from clientlab.running.trial_runner import check_disk
-from clientlab.trial.result import PlannedTrial, RequestFigures, Trial, utc_now
 from clients.documents import SURROUNDINGS
 from clients.running.runs import NAME, Recorder, planned
 

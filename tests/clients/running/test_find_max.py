@@ -17,8 +17,8 @@ from clientlab.reports.charts import sweeps_of
 from clientlab.reports.headline import group_answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Conditions
+from clientlab.results.trial import Trial
 from clientlab.running.execute import TrialInterrupted, execute, resume_run
-from clientlab.trial.result import Trial
 from clients.documents import SURROUNDINGS, a_searched_trial, quantiles, with_changes
 from clients.running.runs import NAME, Recorder, planned
 
@@ -118,7 +118,7 @@ def measured(trial, workload, *_: object) -> Trial:
     done = a_searched_trial(
         trial.strategy, trial.round, trial.search_rate, served=TRUTH[trial.strategy]
     )
-    return done.model_copy(update={"planned": trial})
+    return done.updated(planned=trial)
 
 
 def test_arms_compare_by_their_highest_rates_in_every_report(store):
@@ -158,7 +158,7 @@ def test_arms_compare_by_their_highest_rates_in_every_report(store):
     assert {row["arm"] for row in rows if row["highest_requests_per_second"]} == set(
         TRUTH
     )
-    again = run.model_copy(update={"run": "again"})
+    again = run.updated(run="again")
     assert list(compare(run, [again]).others[0].changes["urllib3"]) == ["highest_rate"]
 
 
@@ -171,7 +171,7 @@ def test_a_chart_of_a_search_has_the_p99_of_each_trial_at_its_rate(store):
     bound = with_changes(
         run.probes[0], latency_seconds=quantiles(p99=9.0, at_least=["p99"])
     )
-    run = run.model_copy(update={"probes": [bound, *run.probes[1:]]})
+    run = run.updated(probes=[bound, *run.probes[1:]])
     (sweep,) = sweeps_of(run)
     drawn = [
         (point.arm, point.place, order, seconds)
@@ -199,9 +199,7 @@ def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
     def interrupted(trial, *rest):
         done = measured(trial, *rest)
         if trial.order == 7:
-            raise TrialInterrupted(
-                done.model_copy(update={"status": "lost", "reason": "interrupted"})
-            )
+            raise TrialInterrupted(done.updated(status="lost", reason="interrupted"))
         return done
 
     with pytest.raises(

@@ -58,14 +58,12 @@ def test_arms_on_two_servers_take_turns_even_if_each_has_a_path_of_its_own():
         "urllib3", more={"servers": servers, "upstreams": ["own"]}, duration=4.0
     )
     plan = run.experiment
-    arms = [
-        arm.model_copy(update={"workload": f"w at {arm.server}"}) for arm in plan.arms
-    ]
+    arms = [arm.updated(workload=f"w at {arm.server}") for arm in plan.arms]
     changes = {
         "arms": arms,
         "workloads": {arm.workload: plan.workloads["w"] for arm in arms},
     }
-    run = run.model_copy(update={"experiment": plan.model_copy(update=changes)})
+    run = run.updated(experiment=plan.updated(**changes))
     turn = schedule.plan_turn(run, schedule.find_due(run), by_turns=True)
     assert {trial.server for trial, _ in turn} == {"base", "head"}
 
@@ -186,7 +184,7 @@ def test_a_budget_measures_an_arm_until_its_comparisons_are_decided():
     run = schedule.decide_arms(a_run_with_a_budget(6), 6)
     assert run.decided == {"c": 6}
     assert {arm for _, arm in schedule.find_due(run, 7)} == {"a", "b"}
-    decided = run.model_copy(update={"decided": {"a": 6, "b": 6, "c": 6}})
+    decided = run.updated(decided={"a": 6, "b": 6, "c": 6})
     assert schedule.find_end(decided, 6, 6.0, 0.3) == "decided"
     ends = [
         schedule.find_end(run, 6, seconds, 0.3) for seconds in (59.3, 59.5)

@@ -18,11 +18,11 @@ from clientlab.running import trial_runner
 from clientlab.running.execute import execute, resume_run
 from clientlab.running.schedule import count_slices
 from clientlab.running.trial_runner import TrialRunner
+from clients.analysis.test_received import OneUpstream
 from clients.documents import SURROUNDINGS, a_trial
 from clients.fake_testbed import FakeTestbed
 from clients.measured import trial_processes
 from clients.running.runs import NAME, Recorder, planned
-from clients.trial.test_received import OneUpstream
 from running import gunicorn
 from signal_handlers import IN_A_TERMINAL, handling
 

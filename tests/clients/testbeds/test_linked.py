@@ -41,7 +41,7 @@ def linked(local, tmp_path):
 
 def planned(strategy: str, **changes):
     """A planned trial behind the link."""
-    return a_planned_trial(strategy).model_copy(update={"link": LINK, **changes})
+    return a_planned_trial(strategy).updated(**{"link": LINK, **changes})
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
+from clientlab.machine.usage import cpu_usable
 from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds.local import ROUTES, LocalTestbed, check_upstreams
 from clientlab.testbeds.servers import Endpoint, WorkerCounts, read_upstream
-from clientlab.trial.usage import cpu_usable
 from clientlab.workload.workload import make_workload
 from clients.measured import is_alive
 from running import caddy_path, eventually

@@ -8,9 +8,9 @@ import pytest
 
 from clientlab.conformance.server import counting_server
 from clientlab.errors import FieldError
+from clientlab.machine.usage import cpu_usable
 from clientlab.testbeds.local import group_by_core, place, place_here
 from clientlab.testbeds.servers import choose_workers
-from clientlab.trial.usage import cpu_usable
 from clientlab.workload.workload import make_workload
 from clients.measured import measure, trial_processes
 

@@ -11,7 +11,7 @@ import pytest
 from clientlab import strategies
 from clientlab.errors import PluginError
 from clientlab.executors.executor_interface import RequestNumbers
-from clientlab.trial import samples as log_reader
+from clientlab.observing import samples as log_reader
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.recorder import CallerFactory
 from clientlab.workload.values import Statuses

@@ -11,7 +11,6 @@ import pytest
 
 from clientlab.errors import FieldError
 from clientlab.experiments.experiment import validate_workload
-from clientlab.workload.checks import check_shards
 from clientlab.workload.load import (
     arrivals_of,
     check_load,
@@ -20,6 +19,7 @@ from clientlab.workload.load import (
     plan_arrivals,
     requests_in,
 )
+from clientlab.workload.refusals import check_shards
 from clientlab.workload.requests import requests_of
 from clientlab.workload.values import Delay, Stages, parse_rate
 from clientlab.workload.workload import Workload, delay_of, make_workload, take_share

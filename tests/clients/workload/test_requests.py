@@ -13,8 +13,8 @@ import pytest
 
 from clientlab.errors import FieldError
 from clientlab.workload import recordings
-from clientlab.workload.checks import check_workload
 from clientlab.workload.recordings import pin_recorded_requests, read_recorded_requests
+from clientlab.workload.refusals import check_workload
 from clientlab.workload.requests import requests_of
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload, make_workload, varies

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clientlab.errors import FieldError
-from clientlab.workload.checks import check_workload
+from clientlab.workload.refusals import check_workload
 from clientlab.workload.workload import make_workload
 
 

@@ -1,0 +1,398 @@
+"""Computes the figures of a trial's requests from its samples.
+
+They are counts, sums, percentiles, and their course over time.
+
+A failed request was not answered, so it ranks after every successful one: a fast error
+must not make a strategy look fast.
+
+In an open load, a latency counts from the planned start of the request. A request that
+waits for a free place begins late, and a latency from its real start would leave that
+wait out ("coordinated omission": Tene 2015, How NOT to Measure Latency).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clientlab.errors import DROPPED
+from clientlab.observing.samples import Flags, Records, Samples, evaluate
+from clientlab.observing.stream_times import StreamTimes
+from clientlab.results.trial import (
+    MOST_PATHS,
+    Histogram,
+    LoadSlice,
+    OpenLoad,
+    PathFigures,
+    Quantiles,
+    RequestFigures,
+    Slice,
+    StreamFigures,
+)
+from clientlab.statistics.histogram import (
+    FEWEST_REQUESTS,
+    QUANTILES,
+    SLICES,
+    Floats,
+    make_histogram,
+    rank_of,
+)
+from clientlab.text import mask_text
+from clientlab.workload.load import Arrivals, arrivals_of
+from clientlab.workload.recordings import choose_places, read_recorded_requests
+from clientlab.workload.workload import Workload, delay_of
+
+# Share of its delay after which a request may end: the clocks of client and server
+# differ a little.
+_TIMER = 0.9
+_EMPTY = np.empty(0)
+
+
+class TrialRequests:
+    """The finished requests of a trial, or of one of its shards.
+
+    `sent`: the samples of the requests that were sent; in an open load, others were too
+    late. `timed`: the records whose times are the latencies. `counted`: those that
+    percentiles are about; None means all.
+    """
+
+    def __init__(
+        self, samples: Samples, workload: Workload, counted: Flags | None = None
+    ) -> None:
+        records = samples.records
+        self.samples = samples
+        self._workload = workload
+        self._counted = np.ones(len(records), np.bool_) if counted is None else counted
+        self._schedule: Arrivals | None = None
+        self.sent = samples
+        self.timed = records
+        if samples.schedule_began and len(records):
+            self._schedule = arrivals_of(workload)
+        if self._schedule is not None:
+            codes = [code for code, kind in samples.kinds.items() if kind == DROPPED]
+            self._dropped: Flags = np.isin(records["error"], codes)
+            self.sent = samples.only(~self._dropped)
+            # As if each request had begun at its planned start, in monotonic seconds.
+            starts = evaluate(self._schedule.start_of, samples.numbers)
+            self._planned: Floats = samples.schedule_began + starts
+            self.timed = records.copy()
+            self.timed["seconds"] = (
+                records["start"] + records["seconds"] - self._planned
+            )
+            self.timed["start"] = self._planned
+        self.finished = len(records)
+        self.succeeded = self.finished - sum(samples.errors.values())
+        self.received_bytes = int(self.sent.records["bytes"].sum())
+        self.in_flight_seconds = float(records["seconds"].sum())
+
+    @cached_property
+    def delays(self) -> Floats | None:
+        """The requested delay of each request that was sent, in seconds.
+
+        None: the workload has no delays.
+        """
+        delay = delay_of(self._workload)
+        return None if delay is None else self.sent.delays(delay)
+
+    @property
+    def mean_delay(self) -> float | None:
+        """Mean requested delay in seconds; None without delays or requests."""
+        if self.delays is None or not len(self.delays):
+            return None
+        return float(self.delays.mean())
+
+    @property
+    def mean_seconds(self) -> float:
+        """Mean time of the requests that percentiles are about; 0 without requests."""
+        records = self.samples.records[self._counted]
+        return float(records["seconds"].mean()) if len(records) else 0.0
+
+    @property
+    def succeeded_share(self) -> float:
+        """Share of the requests that percentiles are about which succeeded.
+
+        It is 0 without requests.
+        """
+        records = self.timed[self._counted]
+        return float(np.mean(records["error"] == 0)) if len(records) else 0.0
+
+    @property
+    def share_in_turn(self) -> float | None:
+        """Share of the requests that ended at least their delay after the one before.
+
+        None: the workload has no delays. The share is 1 if the upstream holds one
+        request at a time. Requests that wait side by side end at any moment.
+        """
+        records = self.sent.records
+        if self.delays is None or len(records) <= 1:
+            return None
+        ends = records["start"] + records["seconds"]
+        order = np.argsort(ends)
+        between_ends = np.diff(ends[order])
+        return float(np.mean(between_ends >= _TIMER * self.delays[order][1:]))
+
+    def compute_figures(
+        self, began: float, wall: float, **others: Any
+    ) -> RequestFigures:
+        """Return all figures.
+
+        `began` is monotonic; `wall` is in seconds; `others` are those that samples do
+        not tell.
+
+        Raise ValidationError for figures that no trial can have.
+        """
+        answered, failed = split_by_success(self.timed[self._counted])
+        examples = self.samples.examples.items()
+        return RequestFigures(
+            wall_seconds=wall,
+            requests=self.finished,
+            errors=self.samples.errors,
+            error_examples={kind: mask_text(text) for kind, text in examples},
+            latency_seconds=compute_quantiles(answered, failed),
+            elapsed_seconds_sum=self._sum_elapsed(),
+            first_byte_seconds=self._compute_first_byte(),
+            bytes_received=self.received_bytes,
+            histogram=_encode_histogram(answered),
+            over_time=slice_over_time(self.timed, began, wall),
+            **others,
+        )
+
+    def _sum_elapsed(self) -> float | None:
+        if not self._workload.reading.elapsed:
+            return None
+        records = self.samples.records
+        return float(records["elapsed"][records["error"] == 0].sum(dtype="f8"))
+
+    def _compute_first_byte(self) -> Quantiles | None:
+        """Return the quantiles of the times to the first byte; None if not recorded.
+
+        They start like latencies.
+        """
+        if not self._workload.reading.first_byte:
+            return None
+        timed = self.timed[self._counted]
+        good = timed["error"] == 0
+        seconds = timed["seconds"] - timed["elapsed"]
+        return compute_quantiles(seconds[good], seconds[~good])
+
+    def compute_stream(self, times: StreamTimes) -> StreamFigures:
+        """Return the figures of the streams.
+
+        Failed streams count as longer than all others to their first event.
+        """
+        numbers = self.samples.numbers
+        seconds = self.timed["seconds"]
+        order = np.argsort(numbers)
+        places = order[np.searchsorted(numbers, times.numbers, sorter=order)]
+        until_real_start = (seconds - self.samples.records["seconds"])[places]
+        failed = seconds[self.timed["error"] != 0]
+        together_share = None
+        if times.together is not None and len(times.gaps):
+            together_share = times.together / len(times.gaps)
+        return StreamFigures(
+            events=times.events,
+            first_event_seconds=compute_quantiles(
+                times.first + until_real_start, failed
+            ),
+            gap_seconds=compute_quantiles(times.gaps),
+            lag_seconds=compute_quantiles(times.lags),
+            write_error_seconds=compute_quantiles(times.late),
+            together_share=together_share,
+        )
+
+    def compute_overhead(self, unavoidable: Callable[[int], float]) -> Quantiles | None:
+        """Return the quantiles of the times minus the seconds no client can save."""
+        # Percentiles leave out requests of a closed load only, and all of these are
+        # sent.
+        counted = self._counted if self._schedule is None else slice(None)
+        records = self.sent.records[counted]
+        saved = evaluate(unavoidable, self.sent.numbers[counted])
+        overhead = records["seconds"] - saved
+        good = records["error"] == 0
+        return compute_quantiles(overhead[good], overhead[~good])
+
+    def compute_paths(self) -> list[PathFigures]:
+        """Return the figures of the most frequent paths of recorded requests.
+
+        These paths have no query.
+        """
+        replay = self._workload.replay
+        if replay is None:
+            return []
+        recorded = read_recorded_requests(replay)
+        place_of = choose_places(self._workload, recorded)
+        paths = [request.url.partition("?")[0] for request in recorded.requests]
+        names = list(dict.fromkeys(paths))
+        index_of = {name: index for index, name in enumerate(names)}
+        numbers = self.samples.numbers.tolist()
+        sent = np.array([index_of[paths[place_of(number)]] for number in numbers], int)
+        counts = np.bincount(sent, minlength=len(names)).tolist()
+        ordered = sorted(index_of.values(), key=counts.__getitem__, reverse=True)
+        figures = []
+        for index in ordered[:MOST_PATHS]:
+            answered, failed = split_by_success(self.timed[sent == index])
+            if counts[index]:
+                path_figures = PathFigures(
+                    path=mask_text(names[index]),
+                    requests=counts[index],
+                    errors=len(failed),
+                    **_find_exact(answered, failed),
+                )
+                figures.append(path_figures)
+        return figures
+
+    def compute_load(
+        self,
+        began: float,
+        wall: float,
+        unavoidable: Callable[[int], float] | None = None,
+    ) -> OpenLoad | None:
+        """Return how the trial kept to its schedule; None for a closed load.
+
+        `began` is monotonic; `wall` is in seconds. Return None, too, for a trial that
+        ended before its schedule began. The achieved rate is that of the requests that
+        were sent, over the time for which they were planned, or until the last one was
+        sent if that is longer. `unavoidable` maps the number of a request to its delay
+        and round trip, in seconds.
+        """
+        schedule = self._schedule
+        if schedule is None:
+            return None
+        samples = self.samples
+        sent = self.sent.records
+        starts = samples.records["start"]
+        seconds_to_last = 0.0
+        if len(sent):
+            seconds_to_last = float(sent["start"].max()) - samples.schedule_began
+        late = starts - self._planned  # a dropped request is at least this late
+        # A backlog is largest just before a request is sent, when this many are due and
+        # as many were sent.
+        due = np.searchsorted(np.sort(self._planned), np.sort(starts), side="right")
+        backlogs = due - np.arange(len(starts))
+        end = samples.schedule_began + schedule.length
+        in_flight_at_end = (sent["start"] <= end) & (
+            sent["start"] + sent["seconds"] > end
+        )
+        kept: Floats | float = 0.0
+        if unavoidable is not None:
+            kept = evaluate(unavoidable, samples.numbers)
+        return OpenLoad(
+            planned_per_second=schedule.count / schedule.span,
+            achieved_per_second=len(sent) / max(schedule.span, seconds_to_last),
+            lateness_seconds=compute_quantiles(
+                late[~self._dropped], late[self._dropped]
+            ),
+            sent_seconds=compute_quantiles(*split_by_success(sent)),
+            dropped=int(self._dropped.sum()),
+            most_backlog=int(backlogs.max()),
+            most_in_flight=count_at_once(sent),
+            in_flight_at_end=int(in_flight_at_end.sum()),
+            over_time=slice_load(
+                self._planned, began + np.linspace(0.0, wall, SLICES + 1), kept
+            ),
+        )
+
+
+def split_by_success(records: Records) -> tuple[Floats, Floats]:
+    """Return the seconds of the successful and of the failed requests."""
+    good = records["error"] == 0
+    return records["seconds"][good], records["seconds"][~good]
+
+
+def compute_quantiles(answered: Floats, failed: Floats = _EMPTY) -> Quantiles | None:
+    """Return the quantiles over all requests, in seconds, or None if none succeeded.
+
+    The quantile of rank r is exact if at least r requests succeeded. Otherwise it is
+    only known to be at least the value of rank r among all recorded times, and
+    `at_least` contains its name. Mean and maximum are lower bounds if any request
+    failed. This is how right-censored data are ranked (Klein and Moeschberger 2003,
+    3.2).
+    """
+    if not len(answered):
+        return None
+    ranked = np.sort(answered)
+    recorded = np.sort(np.concatenate([answered, failed]))
+    quantiles: dict[str, Any] = {
+        "mean": float(recorded.mean()),
+        "max": float(recorded[-1]),
+    }
+    at_least = ["mean", "max"] if len(failed) else []
+    for name, percent in QUANTILES.items():
+        if len(recorded) < FEWEST_REQUESTS.get(name, 1):
+            continue
+        rank = rank_of(percent, len(recorded))
+        if rank <= len(ranked):
+            quantiles[name] = float(ranked[rank - 1])
+        else:
+            quantiles[name] = float(recorded[rank - 1])
+            at_least.insert(-1, name)
+    return Quantiles(**quantiles | {"at_least": at_least})
+
+
+def _find_exact(answered: Floats, failed: Floats) -> dict[str, float]:
+    """Return median and p99 by name, without those that fall on a failed request."""
+    quantiles = compute_quantiles(answered, failed)
+    if quantiles is None:
+        return {}
+    exact = {"p50", "p99"} - {*quantiles.at_least}
+    return {name: getattr(quantiles, name) for name in exact}
+
+
+def _encode_histogram(seconds: Floats) -> Histogram:
+    return Histogram(encoded=make_histogram(seconds).encode().decode())
+
+
+def slice_over_time(records: Records, began: float, wall: float) -> list[Slice]:
+    """Return the requests that ended in each of 60 slices of equal length.
+
+    A quantile that falls on a failed request is unknown.
+    """
+    length = max(wall / SLICES, 1e-9)
+    ended = records["start"] + records["seconds"] - began
+    places = np.minimum((ended / length).astype(np.int64), SLICES - 1)
+    slices = []
+    for index in range(SLICES):
+        answered, failed = split_by_success(records[places == index])
+        part = Slice(
+            at=index * length,
+            requests=len(answered) + len(failed),
+            errors=len(failed),
+            p99=_find_exact(answered, failed).get("p99"),
+        )
+        slices.append(part)
+    return slices
+
+
+def slice_load(planned: Floats, edges: Floats, kept: Floats | float) -> list[LoadSlice]:
+    """Return the requests planned in each slice.
+
+    `planned`: the moments. `edges`: where slices begin, and the end of the last one.
+    `kept`: unavoidable seconds of each request; `delayed` counts the requests that
+    would be in flight if each took only these.
+    """
+
+    def count_until_end(moments: Floats) -> npt.NDArray[np.int64]:
+        """Return how many of the moments lie before the end of each slice."""
+        return np.searchsorted(np.sort(moments), edges[1:], side="right")
+
+    due = count_until_end(planned)
+    begins = (edges[:-1] - edges[0]).tolist()
+    counts = np.diff(due, prepend=0).tolist()
+    delayed = (due - count_until_end(planned + kept)).tolist()
+    return [
+        LoadSlice(at=at, planned=count, delayed=left)
+        for at, count, left in zip(begins, counts, delayed, strict=True)
+    ]
+
+
+def count_at_once(records: Records) -> int:
+    """Return the largest number of requests that were in flight at one moment."""
+    starts = np.sort(records["start"])
+    ends = np.sort(records["start"] + records["seconds"])
+    begun = np.arange(1, len(starts) + 1)
+    ended = np.searchsorted(ends, starts, side="right")
+    return int((begun - ended).max(initial=0))

@@ -1,0 +1,1 @@
+"""What processes use, and what the machine lets them use."""
