@@ -12,6 +12,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http.client import responses
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -32,6 +33,7 @@ from mockupstream.contract import (
 )
 from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.settings import Settings
+from mockupstream.trace import Trace
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 QuickHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -65,17 +67,23 @@ class Runner(web.AppRunner):
     """
 
     def __init__(
-        self, app: web.Application, quick: QuickReplies, **options: Any
+        self,
+        app: web.Application,
+        quick: QuickReplies,
+        trace: Path | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(app, **options)
         self._quick = quick
+        self._trace = trace
 
     async def setup(self) -> None:
         await super().setup()
         if self.server is not None:
-            self.server.request_handler = self._quick.before(
-                self.server.request_handler
-            )
+            handler = self._quick.before(self.server.request_handler)
+            if self._trace is not None:
+                handler = Trace(self._trace).around_handler(handler)
+            self.server.request_handler = handler
 
 
 class UpstreamWorker(GunicornUVLoopWebWorker):

@@ -16,6 +16,7 @@ from werkzeug.routing import Rule
 from mockupstream.contract import Call, Contract, Reply, Route, joined, routes_of
 from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.settings import Settings
+from mockupstream.trace import STREAMS, Trace
 
 _READ_SIZE = 1 << 16
 
@@ -49,6 +50,9 @@ def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> 
         app.view_functions[route.template] = upstream.view(route)
     otherwise = upstream.view(other)
     app.register_error_handler(NotFound, lambda _error: otherwise())
+    if settings.trace is not None:
+        traced = Trace(settings.trace).around_app(app.wsgi_app)
+        app.wsgi_app = traced  # type: ignore[assignment, method-assign]  # Flask's way of middleware
     return app
 
 
@@ -78,6 +82,8 @@ class _FlaskUpstream:
             try:
                 reply, due = self._reply(route, arguments)
                 streams = reply.pieces is not None
+                if streams:
+                    request.environ[STREAMS] = True
                 body = _Body(reply, self._ledger, due) if streams else reply.body
                 response = _Response(body, reply.status, reply.headers)
                 if reply.length is not None:

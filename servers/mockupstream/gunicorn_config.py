@@ -141,6 +141,7 @@ async def make_aiohttp_runner() -> web.AppRunner:
 
     return aiohttp_app.Runner(
         *aiohttp_app.build(_SETTINGS, *_open_ledger(None)),
+        trace=_SETTINGS.trace,
         keepalive_timeout=keepalive,
         access_log=None,
         auto_decompress=False,

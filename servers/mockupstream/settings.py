@@ -10,6 +10,7 @@ import resource
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from mockupstream import delays
@@ -34,6 +35,7 @@ class Settings:
     most_body: Limit
     most_size: Limit
     any_path: bool
+    trace: Path | None = None
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -42,7 +44,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     `MOCKUPSTREAM_DELAY` is the delay of requests that do not ask for one.
     `MOCKUPSTREAM_MAX_DELAY` is a time; `_MAX_BODY` and `_MAX_SIZE` are bytes of a
     request's and of a response's body. With `_ANY_PATH=true`, every path is answered
-    like `/`.
+    like `/`. `_TRACE` is the folder of the log of `trace`.
     """
     most_delay = read_variable(environment, "MAX_DELAY", "60s", delays.seconds)
     delay = read_variable(environment, "DELAY", "0", delays.parse)
@@ -51,6 +53,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
             f"MOCKUPSTREAM_DELAY: {delay} is beyond MOCKUPSTREAM_MAX_DELAY,"
             f" {most_delay:g} s"
         )
+    trace = environment.get("MOCKUPSTREAM_TRACE")
     body, size = (
         Limit(
             read_variable(environment, name, str(256 << 20), between(0, 10**12)),
@@ -68,6 +71,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
             environment, "ANY_PATH", "false", one_of("true", "false")
         )
         == "true",
+        trace=Path(trace) if trace else None,
     )
 
 

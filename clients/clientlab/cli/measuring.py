@@ -42,6 +42,7 @@ from clientlab.results.surroundings import distributions_of, programs_of, surrou
 from clientlab.results.trial import Placement
 from clientlab.running.environments import Environments, open_environments
 from clientlab.running.execute import create_run, execute, name_run, resume_run
+from clientlab.running.explaining import TRACE, explain
 from clientlab.running.schedule import estimate_seconds, estimate_seconds_left
 from clientlab.running.trial_runner import TrialRunner, check_disk, try_functions
 from clientlab.testbeds import Servers
@@ -89,12 +90,18 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
         run = job.begin(where)
         observer = stack.enter_context(ProgressLines(console, answer))
         stack.enter_context(_naming_next_command(job.name, request.folder))
-        if runner is not None:
-            return execute(
-                run, runner, store, observer, whole=plan, by_turns=runner.by_turns
-            )
-        measure = ClusterMeasurement(cast("DaskCluster", cluster), run)
-        return execute(run, measure, store, observer, whole=plan)
+        if runner is None:
+            if plan.explain:
+                say("nothing is explained, because trials on workers are not looked at")
+            measure = ClusterMeasurement(cast("DaskCluster", cluster), run)
+            return execute(run, measure, store, observer, whole=plan)
+        run = execute(
+            run, runner, store, observer, whole=plan, by_turns=runner.by_turns
+        )
+        if plan.explain:
+            run = explain(run, plan, runner, store.folder / run.run, say)
+            store.save(run)
+        return run
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,13 @@ def _open_runner(
     plan = job.plan
     if placement is not None:
         say(f"pinned: {placement}")
-    testbed, links, programs = job.servers.open(plan, placement, folder / "logs", stack)
+    trace = None
+    if plan.explain and job.servers.external is None:
+        trace = folder / TRACE
+        trace.mkdir(parents=True, exist_ok=True)
+    testbed, links, programs = job.servers.open(
+        plan, placement, folder / "logs", stack, trace
+    )
     try_functions(plan, testbed, environments.interpreters)
     runner = TrialRunner(
         testbed,

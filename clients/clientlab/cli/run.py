@@ -271,6 +271,14 @@ class _GroupedCommand(click.Command):
     "--pin", is_flag=True, help="Give client and servers CPU cores of their own."
 )
 @click.option(
+    "--explain",
+    is_flag=True,
+    help=(
+        "Measure each arm once more, to show where requests wait and which code takes"
+        " the CPU."
+    ),
+)
+@click.option(
     "--seed", type=int, help="Seed of all random choices.  [default: a new one]"
 )
 @shared.WHOLE

@@ -14,6 +14,7 @@ from statistics import median
 
 from clientlab import units
 from clientlab.reports import charts
+from clientlab.reports.explanations import explanations
 from clientlab.reports.headline import headline, load_lines, reasons_for_doubt
 from clientlab.reports.rows import Report, figure_table
 from clientlab.reports.sections import (
@@ -471,6 +472,7 @@ SECTIONS: list[Callable[[Report], Section]] = [
     ),
     sweeps,
     figures,
+    explanations,
     paths,
     failures,
     cautions,

@@ -337,6 +337,7 @@ def _draw_marks(axes: Axes, chart: RowChart, places: list[float]) -> None:
                 color=row.colour,
                 alpha=0.75,
             )
+        _draw_segments(axes, row, chart.low, place)
         colour = row.colour if row.bar is None else INK
         dots += [(value, place, colour) for value in row.dots]
         rings += [(value, place, GROUND) for value in row.rings]
@@ -362,6 +363,14 @@ def _draw_marks(axes: Axes, chart: RowChart, places: list[float]) -> None:
     size = 70 if chart.ratios else 40
     _draw_dots(axes, dots, size, GROUND)
     _draw_dots(axes, rings, size, INK)
+
+
+def _draw_segments(axes: Axes, row: ChartRow, begin: float, place: float) -> None:
+    """Draw one segment after the other, in their order."""
+    for length, colour in row.segments:
+        end = begin + length
+        axes.hlines(place, begin, end, colors=colour, linewidth=_TRACK_HEIGHT - 3)
+        begin = end
 
 
 def _draw_dots(

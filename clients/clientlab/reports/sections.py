@@ -61,7 +61,8 @@ class DataTable:
 class ChartRow:
     """A row of a chart with its marks, in the units of the axis.
 
-    `text` stands at the right end. `heights`: a distribution between the `edges` of the
+    `text` stands at the right end. `segments`: lengths with their colours, one after
+    the other, instead of a bar. `heights`: a distribution between the `edges` of the
     chart, as shares of the highest. `first`: printed in bold.
     """
 
@@ -74,6 +75,7 @@ class ChartRow:
     rings: Sequence[float] = ()
     heights: Sequence[float] = ()
     first: bool = False
+    segments: Sequence[tuple[float, str]] = ()
 
     @property
     def sparkline(self) -> str:

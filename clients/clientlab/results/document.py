@@ -13,6 +13,7 @@ from pydantic import NonNegativeInt as Count
 from pydantic import PositiveFloat as Positive
 from pydantic import model_validator
 
+from clientlab.results.explanation import Explanation
 from clientlab.results.plan import AxisValue, Names, Plan, Target, Texts
 from clientlab.results.trial import Placement, Time, Trial
 from clientlab.validation import DocumentPart
@@ -136,6 +137,7 @@ class Run(DocumentPart):
     # Trials of searches for the highest rate. The results so far chose each rate.
     probes: list[Trial] = []
     trials: list[Trial] = []
+    explained: list[Explanation] = []  # why each arm is slow, if that was asked for
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:

@@ -239,6 +239,7 @@ class RunSettings(DocumentPart):
     # Of all random choices. None: a new one.
     seed: Annotated[int, Field(strict=True, ge=0, le=MOST_SEED)] | None = None
     pin: Switch = False  # give each part of the testbed its own CPUs
+    explain: Switch = False  # after the rounds, look at each arm once more
 
 
 class ExperimentParts(RunSettings):

@@ -102,11 +102,12 @@ class Servers:
         placement: Placement | None,
         logs: Path,
         stack: contextlib.ExitStack,
+        trace: Path | None = None,
     ) -> tuple[Testbed, Mapping[Link, Testbed], dict[str, str]]:
         """Return the testbed, the testbed behind each link, and how the servers are
         served.
 
-        `stack` stops them.
+        `stack` stops them. `trace`: a folder in which upstreams log their handlers.
         """
         testbed: LocalTestbed | ExternalServers
         cpus = placement.upstream if placement else ()
@@ -121,7 +122,14 @@ class Servers:
                 {arm.route for arm in plan.arms},
             )
             testbed = stack.enter_context(
-                LocalTestbed(upstreams, routes, logs, workers, placement=placement)
+                LocalTestbed(
+                    upstreams,
+                    routes,
+                    logs,
+                    workers,
+                    placement=placement,
+                    trace=trace,
+                )
             )
             programs = testbed.programs()
         links: dict[Link, Testbed] = {}

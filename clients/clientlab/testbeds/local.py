@@ -62,7 +62,9 @@ class LocalTestbed:
         ports: Mapping[str, int] | None = None,
         *,
         placement: Placement | None = None,
+        trace: Path | None = None,
     ) -> None:
+        self._trace = trace
         self._upstreams = {name: find_upstream(name) for name in sorted(set(upstreams))}
         self._proxied = not set(routes) <= {"direct"}
         self._logs, self._workers, self._ports = logs, workers, ports or {}
@@ -221,7 +223,12 @@ class LocalTestbed:
             upstream = self._upstreams[name]
             listener = self._listeners[upstream.framework, upstream.special]
             found = servers.start_upstream(
-                upstream, self._workers, listener, self._logs, self._placement.upstream
+                upstream,
+                self._workers,
+                listener,
+                self._logs,
+                self._placement.upstream,
+                self._trace,
             )
         else:
             packed = (

@@ -349,14 +349,17 @@ def choose_workers(concurrency: int, cpus: Collection[int] = ()) -> WorkerCounts
     )
 
 
-def start_upstream(
+def start_upstream(  # noqa: PLR0913, PLR0917 - where it listens, logs and runs
     upstream: Upstream,
     workers: WorkerCounts,
     listener: socket.socket,
     logs: Path,
     cpus: Collection[int] = (),
+    trace: Path | None = None,
 ) -> Server:
     """Start to serve on a bound socket, which the caller still owns, on these CPUs.
+
+    `trace`: the folder of its log of requests.
 
     Raise LabError or OSError.
     """
@@ -384,6 +387,8 @@ def start_upstream(
     for name in ("keep_alive", "max_requests", "any_path"):
         if value := getattr(upstream, name):
             environment[f"MOCKUPSTREAM_{name.upper()}"] = write_setting(value)
+    if trace is not None:
+        environment["MOCKUPSTREAM_TRACE"] = str(trace.absolute())
     command = OWN.command(
         "mockupstream.gunicorn_server", "-c", "python:mockupstream.gunicorn_config"
     )

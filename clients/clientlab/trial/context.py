@@ -68,6 +68,9 @@ class TrialContext:
     least_waves: int = 0
     """Waves that a slice has to last. 0: there are exactly `slices`."""
 
+    numbered: bool = False
+    """Whether requests tell the upstream their numbers, which it logs."""
+
     rest: float = math.inf
     """Seconds between slices after which a few requests are sent first.
 

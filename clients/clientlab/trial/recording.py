@@ -41,7 +41,7 @@ from clientlab.workload.load import (
     most_late,
     requests_in,
 )
-from clientlab.workload.requests import requests_of
+from clientlab.workload.requests import requests_of, with_numbers
 from clientlab.workload.workload import (
     Request,
     ShardWorkload,
@@ -88,8 +88,11 @@ class Recording:
             awaited=spec.kind == "asyncio",
             share_of=self._find_delay_share,
         )
+        if context.numbered:
+            self.request = with_numbers(self.request, in_url=spec.url_only)
         # The request from `same_from` on, if all are alike
-        self.same = None if varies(workload) else self.request(-1)
+        is_alike = not context.numbered and not varies(workload)
+        self.same = self.request(-1) if is_alike else None
         # Whether these are timed
         self.encodes = encodes_each(workload)
         self.parses = workload.reading.parse

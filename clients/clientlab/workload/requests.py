@@ -27,6 +27,9 @@ from clientlab.workload.workload import (
     varies,
 )
 
+NUMBER_HEADER = "X-Request-Number"
+"""Of a request that tells its number (mockupstream.trace)."""
+
 # Bytes of the block that an upload repeats, so that generating it costs nothing.
 BLOCK = 1 << 16
 _PINNED_HEADERS = {
@@ -130,6 +133,27 @@ def requests_of(
         return request
     same = request(-1)  # not of the first wave
     return lambda k: same if share_of(k) == 1.0 else request(k)
+
+
+def with_numbers(
+    request: Callable[[int], Request], *, in_url: bool
+) -> Callable[[int], Request]:
+    """Return a function from k to request k that tells the upstream its number.
+
+    `in_url`: in the query, for a client that gets nothing but a URL. The upstream logs
+    no number below 0, which the warm-up has.
+    """
+
+    def numbered(k: int) -> Request:
+        made = request(k)
+        if not in_url:
+            headers = {**made.headers, NUMBER_HEADER: str(k)}
+            return replace(made, headers=headers)
+        path, mark, query = made.url.partition("?")
+        url = f"{path}?request-number={k}"
+        return replace(made, url=f"{url}&{query}" if mark else url)
+
+    return numbered
 
 
 def _delay_asked(

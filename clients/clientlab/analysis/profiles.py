@@ -1,0 +1,215 @@
+"""Which code takes the CPU: a profile of py-spy in speedscope's format
+(https://www.speedscope.app/file-format-schema.json), summed up by package and function.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from clientlab.results.explanation import FunctionShare
+
+MOST_FUNCTIONS = 10
+_MOST = 0.5
+_STAYS = 0.7
+_COMPREHENSION = re.compile(
+    r"(?:\.<locals>)?\.<(?:list|set|dict)comp>|\.<locals>\.<genexpr>"
+)
+_SITE_PACKAGES = re.compile(r"(?:site|dist)-packages/([\w.-]+)")
+_STANDARD = re.compile(r"lib/python3\.\d+t?/(?:lib-dynload/)?(\w+)")
+_LIBRARY = re.compile(r"(?:^|/)([\w+-]+?)(?:-[0-9a-f]{8})?\.(?:so|dylib)\b")
+_LAB = "clientlab"
+
+
+class Frame(NamedTuple):
+    """A function on a stack."""
+
+    name: str
+    package: str
+
+
+class Stack(NamedTuple):
+    """Functions from the outermost to the innermost, and how many samples had it."""
+
+    frames: tuple[Frame, ...]
+    samples: int
+
+
+def read_profile(path: Path) -> list[Stack]:
+    """Return the stacks of a profile. Raise ValueError if it is not one."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        frames = [_read_frame(one) for one in document["shared"]["frames"]]
+        counts = Counter[tuple[Frame, ...]]()
+        for thread in document["profiles"]:
+            weights = thread["weights"]
+            unit = min(weights, default=1.0) or 1.0
+            for places, weight in zip(thread["samples"], weights, strict=True):
+                stack = _below_the_lab([frames[place] for place in places])
+                counts[stack] += round(weight / unit)
+    except (KeyError, TypeError, OSError) as error:
+        raise ValueError(f"{path}: not a profile ({error})") from error
+    return [Stack(stack, count) for stack, count in counts.items() if stack]
+
+
+def _below_the_lab(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return what the lab called, or the lab's innermost function if it called nothing.
+
+    A stack begins with the process, and then has the lab's executor.
+    """
+    places = [place for place, frame in enumerate(frames) if frame.package == _LAB]
+    if not places:
+        return tuple(frame for frame in frames if not _is_process(frame))
+    last = places[-1]
+    return tuple(frames[last + 1 :]) or (frames[last],)
+
+
+def _is_process(frame: Frame) -> bool:
+    return frame.name.startswith("process ")
+
+
+def _read_frame(frame: dict[str, Any]) -> Frame:
+    name = _COMPREHENSION.sub("", frame["name"])
+    return Frame(name, find_package(frame.get("file") or ""))
+
+
+def find_package(file: str) -> str:
+    """Return the package of a source file, the module of the standard library, or the
+    name of a shared library.
+    """
+    if found := _SITE_PACKAGES.search(file):
+        return found[1].removesuffix(".py").partition(".")[0]
+    if found := _STANDARD.search(file):
+        return found[1]
+    if found := _LIBRARY.search(file):
+        return found[1]
+    if f"/{_LAB}/" in file:
+        return _LAB
+    if file.startswith("<frozen ") or file == sys.executable:
+        return "python"
+    return Path(file).stem or "unknown"
+
+
+def shares_by_package(stacks: Sequence[Stack]) -> dict[str, float]:
+    """Return the share of samples whose innermost function is in each package."""
+    counts = Counter[str]()
+    for stack in stacks:
+        counts[stack.frames[-1].package] += stack.samples
+    return {name: count / counts.total() for name, count in counts.most_common()}
+
+
+def shares_by_function(stacks: Sequence[Stack]) -> dict[Frame, FunctionShare]:
+    """Return the shares of each function, that with the largest total first."""
+    own, total = Counter[Frame](), Counter[Frame]()
+    for stack in stacks:
+        own[stack.frames[-1]] += stack.samples
+        for frame in set(stack.frames):  # a recursive function counts once
+            total[frame] += stack.samples
+    whole = own.total()
+    return {
+        frame: FunctionShare(
+            name=frame.name,
+            package=frame.package,
+            own=own[frame] / whole,
+            total=count / whole,
+        )
+        for frame, count in total.most_common()
+    }
+
+
+def find_main_function(stacks: Sequence[Stack]) -> Frame | None:
+    """Return the function on the heaviest path where most samples part ways, or None
+    if no function has most of them.
+
+    It is the last one before the path loses more than 30 % of its samples.
+    """
+    node = build_tree(stacks)
+    whole = node.samples
+    found = None
+    while node.children:
+        child = max(node.children.values(), key=lambda child: child.samples)
+        loses = found is not None and child.samples < _STAYS * node.samples
+        if child.samples < _MOST * whole or loses:
+            break
+        node = child
+        found = node.frame
+    return found
+
+
+@dataclass
+class Node:
+    """A function in the tree of calls."""
+
+    frame: Frame | None = None
+    samples: int = 0
+    children: dict[Frame, Node] = field(default_factory=dict)
+
+
+def build_tree(stacks: Iterable[Stack]) -> Node:
+    """Return the root of the tree of calls, which stands for no function."""
+    root = Node()
+    for stack in stacks:
+        node = root
+        node.samples += stack.samples
+        for frame in stack.frames:
+            node = node.children.setdefault(frame, Node(frame))
+            node.samples += stack.samples
+    return root
+
+
+# Flame graph
+
+_WIDTH, _ROW = 1200.0, 18
+_SMALLEST = 0.5  # pixels
+_COLOURS = ("#f6b26b", "#f9cb9c", "#ffd966", "#ffe599", "#ea9999", "#f4cccc")
+
+
+def draw_flame_graph(stacks: Sequence[Stack], title: str) -> str:
+    """Return an SVG: a box for each function, above that which called it.
+
+    Its width is its share of the samples, and a tooltip names it.
+    """
+    root = build_tree(stacks)
+    boxes = list(_list_boxes(root, 0.0, 0, _WIDTH / max(root.samples, 1)))
+    height = _ROW * (2 + max((depth for *_, depth in boxes), default=0) + 1)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH:.0f}"'
+        f' height="{height}" font-family="sans-serif" font-size="11">'
+    )
+    parts = [
+        head,
+        f'<text x="4" y="14" font-weight="bold">{html.escape(title)}</text>',
+    ]
+    for frame, share, x, width, depth in boxes:
+        label = f"{frame.name} ({frame.package})"
+        y = height - _ROW * (depth + 1)
+        colour = _COLOURS[sum(map(ord, frame.package)) % len(_COLOURS)]
+        shown = label[: int(width / 6.5)] if width > 30 else ""
+        parts.append(
+            f"<g><title>{html.escape(f'{label}: {share:.1%}')}</title>"
+            f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_ROW - 1}"'
+            f' fill="{colour}"/>'
+            f'<text x="{x + 3:.1f}" y="{y + 12}">{html.escape(shown)}</text></g>'
+        )
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _list_boxes(
+    node: Node, x: float, depth: int, scale: float
+) -> Iterator[tuple[Frame, float, float, float, int]]:
+    """Yield frame, share, place and width in pixels, and depth of all descendants."""
+    children = sorted(node.children.values(), key=lambda child: -child.samples)
+    for child in children:
+        width = child.samples * scale
+        if width < _SMALLEST or child.frame is None:
+            continue
+        yield child.frame, width / _WIDTH, x, width, depth
+        yield from _list_boxes(child, x, depth + 1, scale)
+        x += width

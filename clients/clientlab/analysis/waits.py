@@ -1,0 +1,100 @@
+"""Where the time of requests goes: the client's samples beside the upstream's trace.
+
+Both clocks are the machine's monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from clientlab.observing.samples import Samples
+from clientlab.results.explanation import PartOfTime, Waits
+from clientlab.statistics.histogram import Floats
+from clientlab.workload.load import arrivals_of
+from clientlab.workload.workload import Workload, delay_of
+
+_TRACE = np.dtype([("number", "<i8"), ("began", "<i8"), ("ended", "<i8")])
+"""A record of mockupstream.trace; times in nanoseconds."""
+
+
+class Trace:
+    """What the upstream logs from now on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sizes = {path: path.stat().st_size for path in self._files()}
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("*.trace"))
+
+    def read(self) -> Mapping[int, tuple[float, float]]:
+        """Return number → when the handler began and ended, in monotonic seconds.
+
+        Of a request that came several times, the last one counts.
+        """
+        found = {}
+        for path in self._files():
+            content = path.read_bytes()[self._sizes.get(path, 0) :]
+            whole = len(content) // _TRACE.itemsize
+            records = np.frombuffer(content, _TRACE, whole)
+            for number, began, ended in records.tolist():
+                found[number] = (began / 1e9, ended / 1e9)
+        return found
+
+
+def find_waits(
+    samples: Samples, workload: Workload, trace: Mapping[int, tuple[float, float]]
+) -> Waits | None:
+    """Return the parts of the time of successful requests, or None without any.
+
+    Without a `trace`, the parts at the server are unknown.
+    """
+    good = samples.only(samples.records["error"] == 0)
+    if trace:
+        known = np.array([number in trace for number in good.numbers.tolist()], bool)
+        good = good.only(known)
+    records = good.records
+    if not len(records):
+        return None
+    starts: Floats = records["start"]
+    ends: Floats = starts + records["seconds"]
+    planned = starts
+    schedule = arrivals_of(workload)
+    if schedule is not None:
+        offsets = [schedule.start_of(number) for number in good.numbers.tolist()]
+        planned = samples.schedule_began + np.array(offsets)
+    delay = delay_of(workload)
+    found = Waits(
+        requests=len(records),
+        latency=_summarize(ends - planned),
+        late=None if schedule is None else _summarize(starts - planned),
+        asked=None if delay is None else _summarize(good.delays(delay)),
+    )
+    if not trace:
+        return found
+    handled = np.array([trace[number] for number in good.numbers.tolist()])
+    began, ended = handled.T
+    counts = _count_at_once(began, ended)
+    wall = float(ends.max() - starts.min())
+    return found.updated(
+        to_handler=_summarize(began - starts),
+        in_handler=_summarize(ended - began),
+        to_read=_summarize(ends - ended),
+        most_at_server=counts,
+        mean_at_server=float((ended - began).sum()) / wall,
+    )
+
+
+def _summarize(seconds: Floats) -> PartOfTime:
+    p50, p99 = np.quantile(seconds, [0.5, 0.99]).tolist()
+    return PartOfTime(mean=float(seconds.mean()), p50=p50, p99=p99)
+
+
+def _count_at_once(began: Floats, ended: Floats) -> int:
+    """Return the largest number of intervals that hold the same moment."""
+    starts = np.sort(began)
+    over = np.searchsorted(np.sort(ended), starts, side="right")
+    return int((np.arange(1, len(starts) + 1) - over).max())

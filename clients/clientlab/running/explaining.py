@@ -1,0 +1,252 @@
+"""Why each arm is as fast as it is: one more trial per arm after the ranked rounds, in
+which the upstream logs its handler's times and py-spy samples the client.
+
+Looking slows a client down, so no figure of such a trial is ranked or shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psutil
+
+from clientlab import strategies
+from clientlab.analysis import profiles
+from clientlab.analysis.waits import Trace, find_waits
+from clientlab.errors import LabError, ServerLost
+from clientlab.observing.measurement import measure
+from clientlab.observing.process_handle import OWN, TrialFailed
+from clientlab.results.document import Run
+from clientlab.results.explanation import Explanation, Profile
+from clientlab.results.plan import Arm, Plan
+from clientlab.running.trial_runner import TrialRunner, compute_deadline
+from clientlab.trial.context import TrialContext
+from clientlab.workload.load import expected_requests
+from clientlab.workload.workload import Workload, reseed_for_round
+
+FOLDER = "explained"
+"""In the folder of a run: flame graphs and profiles."""
+
+TRACE = "trace"
+"""In the folder of a run, until it ends: the logs of the upstreams."""
+
+_TRIAL_MODULE = "clientlab.trial.process"
+_RATE = 200  # samples per second
+_FEWEST_SAMPLES = 200
+# The first samples take long, and the process is stopped meanwhile.
+_FIRST_SAMPLES = 0.5
+_PATIENCE = 20.0  # seconds for py-spy to begin, and to write its file
+
+Say = Callable[[str], None]
+
+
+def explain(run: Run, plan: Plan, runner: TrialRunner, folder: Path, say: Say) -> Run:
+    """Return the finished run with an explanation of each arm.
+
+    `plan`: with the credentials that the run does not hold. `folder`: of the run.
+    """
+    explainer = _Explainer(runner, folder, plan.seed)
+    found = []
+    for arm in plan.arms:
+        say(f"explaining {arm.name}")
+        found.append(explainer.explain(arm, plan.workloads[arm.workload]))
+    shutil.rmtree(folder / TRACE, ignore_errors=True)
+    return run.updated(explained=found)
+
+
+@dataclass(frozen=True)
+class _Explainer:
+    runner: TrialRunner
+    folder: Path
+    seed: int
+
+    def explain(self, arm: Arm, workload: Workload) -> Explanation:
+        strategy = strategies.find(arm.strategy)
+        workload = reseed_for_round(replace(workload, shards=1), self.seed, 0)
+        concurrency = strategy.in_flight(
+            workload.load.concurrency, expected_requests(workload)
+        )
+        about = Explanation(arm=arm.name, concurrency=concurrency)
+        if workload.cold:
+            return about.updated(left_out=["all: a cold trial is one request"])
+        client = strategies.client_spec(strategy.client)
+        if client.program:
+            reason = f"all: {client.program} sends the requests itself"
+            return about.updated(left_out=[reason])
+        testbed = self.runner.testbed
+        if arm.link is not None:
+            testbed = self.runner.links[arm.link]
+        trace_folder = self.folder / TRACE
+        has_trace = trace_folder.exists()
+        own_folder = self.folder / f"explaining-{os.getpid()}"
+        name = re.sub(r"[^A-Za-z0-9.=-]+", "-", arm.name).strip("-")[:100]
+        profiler = _Profiler(self.folder / FOLDER / f"{name}.json")
+        try:
+            testbed.serve(arm.target[0])
+            trace = Trace(trace_folder)
+            context = TrialContext(
+                strategy,
+                workload,
+                testbed.address(*arm.target),
+                str(own_folder),
+                numbered=has_trace,
+            )
+            interpreter = OWN
+            if arm.environment is not None:
+                interpreter = self.runner.interpreters[arm.environment]
+            measurement = measure(
+                context,
+                interpreter=interpreter,
+                deadline=compute_deadline(workload, concurrency, arm.link),
+                on_start=profiler.start,
+                on_end=profiler.stop,
+            )
+        except (ServerLost, TrialFailed, LabError) as failure:
+            return about.updated(left_out=[f"all: its trial failed: {failure}"])
+        finally:
+            profiler.kill()
+            shutil.rmtree(own_folder, ignore_errors=True)
+        left_out = []
+        if not has_trace:
+            left_out.append("times at the server: it is not the lab's")
+        profile = self._read(profiler, arm, left_out)
+        requests = max(1, len(measurement.samples.records))
+        return about.updated(
+            waits=find_waits(measurement.samples, workload, trace.read()),
+            profile=profile,
+            cpu_seconds_per_request=measurement.outcome.cpu_seconds / requests,
+            left_out=left_out,
+        )
+
+    def _read(
+        self, profiler: _Profiler, arm: Arm, left_out: list[str]
+    ) -> Profile | None:
+        """Return the profile, and write its flame graph."""
+        if profiler.problem:
+            left_out.append(f"the code: {profiler.problem}")
+            return None
+        try:
+            stacks = profiles.read_profile(profiler.target)
+        except ValueError as error:
+            left_out.append(f"the code: {error}")
+            return None
+        count = sum(stack.samples for stack in stacks)
+        if count < _FEWEST_SAMPLES:
+            left_out.append(
+                f"the code: only {count} samples of the client's CPU time; measure"
+                " longer (-d), or more requests (-n)"
+            )
+        if not count:
+            return None
+        flame_graph = profiler.target.with_suffix(".svg")
+        title = f"CPU time of {arm.name}, {count:,} samples"
+        flame_graph.write_text(
+            profiles.draw_flame_graph(stacks, title), encoding="utf-8"
+        )
+        functions = profiles.shares_by_function(stacks)
+        main = profiles.find_main_function(stacks)
+        return Profile(
+            samples=count,
+            packages=profiles.shares_by_package(stacks),
+            functions=list(functions.values())[: profiles.MOST_FUNCTIONS],
+            main=None if main is None else functions[main],
+            flame_graph=flame_graph.name,
+            speedscope=profiler.target.name,
+        )
+
+
+def _find_trial() -> int:
+    """Return the id of the trial's process, the last one that was started."""
+    trials = [
+        process
+        for process in psutil.Process().children()
+        if _TRIAL_MODULE in process.cmdline()
+    ]
+    return max(trials, key=psutil.Process.create_time).pid
+
+
+@dataclass
+class _Profiler:
+    """py-spy on the processes of a trial."""
+
+    target: Path
+    problem: str = ""
+    """Why there is no profile."""
+
+    _process: subprocess.Popen[str] | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Begin to sample, before the measured part."""
+        program = Path(sys.executable).with_name("py-spy")
+        found = str(program) if program.exists() else shutil.which("py-spy")
+        if found is None:
+            self.problem = "py-spy is not installed; pip install 'clientlab[explain]'"
+            return
+        self.target.parent.mkdir(exist_ok=True)
+        command = [found, "record", "--pid", str(_find_trial()), "--subprocesses"]
+        command += ["--rate", str(_RATE), "--function"]
+        command += ["--format", "speedscope", "--output", str(self.target)]
+        self._process = subprocess.Popen(
+            [*command, "--duration", "unlimited"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._wait_until_it_samples(self._process)
+
+    def _wait_until_it_samples(self, process: subprocess.Popen[str]) -> None:
+        output = process.stdout
+        if output is None:
+            return
+        said = []
+        until = time.monotonic() + _PATIENCE
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            while selector.select(max(0.0, until - time.monotonic())):
+                line = output.readline()
+                if "Sampling process" in line:
+                    time.sleep(_FIRST_SAMPLES)
+                    return
+                if not line:
+                    break
+                said.append(line.strip())
+        self.kill()
+        text = " ".join(filter(None, said)) or "it did not begin"
+        if "ermission" in text:
+            text = (
+                "py-spy may not look at other processes; allow it with"
+                " 'sysctl kernel.yama.ptrace_scope=0', or in a container with"
+                " --cap-add SYS_PTRACE"
+            )
+        self.problem = text
+
+    def stop(self) -> None:
+        """Write the profile, after the measured part."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.communicate(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.problem = "py-spy did not end"
+        self.kill()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            self._process.communicate()
+            self._process = None
