@@ -39,12 +39,12 @@ def test_a_limit_of_the_client_is_named_with_what_reached_the_server(
 ):
     said = clientlab(
         *("run", "-t", "aiohttp@workers?pool=2", "--upstream", upstream, "-c", 8),
-        *("-n", 40, "--delay", "50ms", "--rounds", 1, "--explain"),
+        *("-n", 100, "--delay", "50ms", "--rounds", 1, "--explain"),
     )
     assert said.code == 0, said.err
     [found] = results.read("last").explained
     waits = found.waits
-    assert (waits.requests, waits.most_at_server, found.concurrency) == (40, 2, 8)
+    assert (waits.requests, waits.most_at_server, found.concurrency) == (100, 2, 8)
     assert waits.in_handler.p50 == pytest.approx(0.05, abs=0.01)
     assert waits.to_handler.mean > 0.02
     parts = (waits.to_handler, waits.in_handler, waits.to_read)
