@@ -25,6 +25,10 @@ class Trace:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.begin()
+
+    def begin(self) -> None:
+        """Leave out what was logged before, as by a warm-up with the same numbers."""
         self._sizes = {path: path.stat().st_size for path in self._files()}
 
     def _files(self) -> list[Path]:

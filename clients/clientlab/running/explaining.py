@@ -95,6 +95,11 @@ class _Explainer:
         try:
             testbed.serve(arm.target[0])
             trace = Trace(trace_folder)
+
+            def begin() -> None:
+                profiler.start()
+                trace.begin()
+
             context = TrialContext(
                 strategy,
                 workload,
@@ -109,7 +114,7 @@ class _Explainer:
                 context,
                 interpreter=interpreter,
                 deadline=compute_deadline(workload, concurrency, arm.link),
-                on_start=profiler.start,
+                on_start=begin,
                 on_end=profiler.stop,
             )
         except (ServerLost, TrialFailed, LabError) as failure:
