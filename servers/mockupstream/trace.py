@@ -26,6 +26,7 @@ STREAMS = "mockupstream.streams"
 """Key of a WSGI environment whose response is made while it is sent."""
 
 _IN_QUERY = re.compile(r"[?&]request-number=(\d+)")
+_MOST_DIGITS = 18  # of a whole number of eight bytes
 _RECORD = struct.Struct("<qqq")
 
 AioHandler = Callable[["web.BaseRequest"], Awaitable["web.StreamResponse"]]
@@ -48,7 +49,7 @@ class Trace:
             self._pid = os.getpid()
             path = self._folder / f"{self._pid}.trace"
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        if number.isdecimal():
+        if number.isdecimal() and len(number) <= _MOST_DIGITS:
             os.write(self._file, _RECORD.pack(int(number), began, ended))
 
     def around_handler(self, handler: AioHandler) -> AioHandler:

@@ -18,7 +18,6 @@ from clientlab.results.explanation import FunctionShare
 
 MOST_FUNCTIONS = 10
 _MOST = 0.5
-_STAYS = 0.7
 _COMPREHENSION = re.compile(
     r"(?:\.<locals>)?\.<(?:list|set|dict)comp>|\.<locals>\.<genexpr>"
 )
@@ -125,21 +124,19 @@ def shares_by_function(stacks: Sequence[Stack]) -> dict[Frame, FunctionShare]:
 
 
 def find_main_function(stacks: Sequence[Stack]) -> Frame | None:
-    """Return the function on the heaviest path where most samples part ways, or None
-    if no function has most of them.
-
-    It is the last one before the path loses more than 30 % of its samples.
+    """Return the function at which most samples end or part ways, among those on the
+    heaviest path that hold most samples; None if no function holds most of them.
     """
-    node = build_tree(stacks)
-    whole = node.samples
-    found = None
+    root = build_tree(stacks)
+    node, found, most = root, None, 0
     while node.children:
-        child = max(node.children.values(), key=lambda child: child.samples)
-        loses = found is not None and child.samples < _STAYS * node.samples
-        if child.samples < _MOST * whole or loses:
+        node = max(node.children.values(), key=lambda child: child.samples)
+        if node.samples < _MOST * root.samples:
             break
-        node = child
-        found = node.frame
+        calls = [child.samples for child in node.children.values()]
+        parting = node.samples - max(calls, default=0)
+        if parting > most:
+            found, most = node.frame, parting
     return found
 
 

@@ -48,7 +48,11 @@ def explanations(report: Report) -> Section:
     """Return an answer for each arm, the waits of its requests, and its code."""
     run = report.run
     found = run.explained
-    sentences = [explain_in_a_sentence(run, one) for one in found]
+    sentences = [
+        explain_in_a_sentence(run, one)
+        for one in found
+        if one.waits is not None or one.profile is not None
+    ]
     tables = [_waits_table(found), _functions_table(found)]
     tables += _differences(run)
     left_out = [
@@ -72,12 +76,13 @@ def explain_in_a_sentence(run: Run, found: Explanation) -> str:
     if profile is not None and profile.main is not None and busy >= _BUSY:
         main = profile.main
         return (
-            f"{found.arm} spent {main.total:.0%} of its CPU time in {main.name}"
-            f" ({main.package})."
+            f"{found.arm} spent {_percent(main.total)} of {_whole(run, found.arm)} in"
+            f" {main.name} ({main.package})."
         )
     if profile is not None and profile.packages and busy >= _BUSY:
         name, share = next(iter(profile.packages.items()))
-        return f"{found.arm} spent most of its CPU time in {name} ({share:.0%})."
+        whole = _whole(run, found.arm)
+        return f"{found.arm} spent {_percent(share)} of {whole} in the code of {name}."
     if waits is None or waits.to_handler is None:
         return f"{found.arm}: nothing stands out."
     to_handler, most = waits.to_handler, waits.most_at_server or 0
@@ -93,11 +98,24 @@ def explain_in_a_sentence(run: Run, found: Explanation) -> str:
     return f"{waited} in the client; at most {of}{limit}."
 
 
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
+
+
+def _whole(run: Run, name: str) -> str:
+    """Return what a share is of: py-spy cannot tell a wait for a lock from work."""
+    [arm] = [arm for arm in run.experiment.arms if arm.name == name]
+    executor = strategies.executor_spec(strategies.find(arm.strategy).executor)
+    if executor.threads:
+        return "the time of its threads, waits for locks included,"
+    return "its CPU time"
+
+
 def _longest_part(waits: Waits) -> str:
     parts = _known_parts(waits)
     name = max(parts, key=lambda key: parts[key].mean)
     share = parts[name].mean / max(waits.latency.mean, 1e-12)
-    return f"; {share:.0%} of the time is {_PARTS[name]}"
+    return f"; {_percent(share)} of the time is {_PARTS[name]}"
 
 
 def _known_parts(waits: Waits) -> dict[str, PartOfTime]:
@@ -194,14 +212,14 @@ def _functions_table(found: list[Explanation]) -> DataTable:
         if one.profile is None:
             continue
         for name, share in list(one.profile.packages.items())[:5]:
-            rows.append([one.arm, "(all)", name, units.UNKNOWN, f"{share:.0%}", ""])
+            rows.append([one.arm, "(all)", name, units.UNKNOWN, _percent(share), ""])
         rows += [
             [
                 one.arm,
                 function.name,
                 function.package,
-                f"{function.total:.0%}",
-                f"{function.own:.0%}",
+                _percent(function.total),
+                _percent(function.own),
                 f"{one.profile.samples:,}",
             ]
             for function in one.profile.functions

@@ -7,13 +7,13 @@ Looking slows a client down, so no figure of such a trial is ranked or shown.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import selectors
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -25,12 +25,13 @@ from clientlab import strategies
 from clientlab.analysis import profiles
 from clientlab.analysis.waits import Trace, find_waits
 from clientlab.errors import LabError, ServerLost
-from clientlab.observing.measurement import measure
+from clientlab.observing.measurement import Measurement, measure
 from clientlab.observing.process_handle import OWN, TrialFailed
 from clientlab.results.document import Run
 from clientlab.results.explanation import Explanation, Profile
 from clientlab.results.plan import Arm, Plan
 from clientlab.running.trial_runner import TrialRunner, compute_deadline
+from clientlab.strategies import Strategy
 from clientlab.trial.context import TrialContext
 from clientlab.workload.load import expected_requests
 from clientlab.workload.workload import Workload, reseed_for_round
@@ -56,12 +57,14 @@ def explain(run: Run, plan: Plan, runner: TrialRunner, folder: Path, say: Say) -
 
     `plan`: with the credentials that the run does not hold. `folder`: of the run.
     """
-    explainer = _Explainer(runner, folder, plan.seed)
+    explainer = _Explainer(runner, folder, plan)
     found = []
-    for arm in plan.arms:
-        say(f"explaining {arm.name}")
-        found.append(explainer.explain(arm, plan.workloads[arm.workload]))
-    shutil.rmtree(folder / TRACE, ignore_errors=True)
+    try:
+        for place, arm in enumerate(plan.arms):
+            say(f"explaining {arm.name}")
+            found.append(explainer.explain(place, arm))
+    finally:
+        shutil.rmtree(folder / TRACE, ignore_errors=True)
     return run.updated(explained=found)
 
 
@@ -69,70 +72,89 @@ def explain(run: Run, plan: Plan, runner: TrialRunner, folder: Path, say: Say) -
 class _Explainer:
     runner: TrialRunner
     folder: Path
-    seed: int
+    plan: Plan
 
-    def explain(self, arm: Arm, workload: Workload) -> Explanation:
+    def explain(self, place: int, arm: Arm) -> Explanation:
+        """Return the explanation of an arm. `place`: in the plan, for file names."""
         strategy = strategies.find(arm.strategy)
-        workload = reseed_for_round(replace(workload, shards=1), self.seed, 0)
+        workload = replace(self.plan.workloads[arm.workload], shards=1)
+        workload = reseed_for_round(workload, self.plan.seed, 0)
         concurrency = strategy.in_flight(
             workload.load.concurrency, expected_requests(workload)
         )
         about = Explanation(arm=arm.name, concurrency=concurrency)
+        reason = self._find_obstacle(workload, strategy)
+        if reason is not None:
+            return about.updated(left_out=[f"all: {reason}"])
+        name = re.sub(r"[^A-Za-z0-9.=-]+", "-", arm.name).strip("-")[:100]
+        profiler = _Profiler(self.folder / FOLDER / f"{place}-{name}.json")
+        trace = Trace(self.folder / TRACE)
+        try:
+            measurement = self._measure(arm, workload, concurrency, profiler, trace)
+        except (ServerLost, TrialFailed, LabError) as failure:
+            return about.updated(left_out=[f"all: its trial failed: {failure}"])
+        finally:
+            profiler.kill()
+        left_out = []
+        records = trace.read()
+        if not records:
+            left_out.append("times at the server: it does not log them")
+        profile = self._read(profiler, arm, left_out)
+        requests = max(1, len(measurement.samples.records))
+        return about.updated(
+            waits=find_waits(measurement.samples, workload, records),
+            profile=profile,
+            cpu_seconds_per_request=measurement.outcome.cpu_seconds / requests,
+            left_out=left_out,
+        )
+
+    def _find_obstacle(self, workload: Workload, strategy: Strategy) -> str | None:
+        """Return why trials of the workload are not looked at, or None."""
         if workload.cold:
-            return about.updated(left_out=["all: a cold trial is one request"])
-        client = strategies.client_spec(strategy.client)
-        if client.program:
-            reason = f"all: {client.program} sends the requests itself"
-            return about.updated(left_out=[reason])
+            return "a cold trial is one request"
+        if self.plan.find_max is not None:
+            return "a search for the highest rate has no rate of its own"
+        program = strategies.client_spec(strategy.client).program
+        if program:
+            return f"{program} sends the requests itself"
+        return None
+
+    def _measure(
+        self,
+        arm: Arm,
+        workload: Workload,
+        concurrency: int,
+        profiler: _Profiler,
+        trace: Trace,
+    ) -> Measurement:
+        """Raise ServerLost, TrialFailed or LabError."""
         testbed = self.runner.testbed
         if arm.link is not None:
             testbed = self.runner.links[arm.link]
-        trace_folder = self.folder / TRACE
-        has_trace = trace_folder.exists()
-        own_folder = self.folder / f"explaining-{os.getpid()}"
-        name = re.sub(r"[^A-Za-z0-9.=-]+", "-", arm.name).strip("-")[:100]
-        profiler = _Profiler(self.folder / FOLDER / f"{name}.json")
-        try:
-            testbed.serve(arm.target[0])
-            trace = Trace(trace_folder)
+        interpreter = OWN
+        if arm.environment is not None:
+            interpreter = self.runner.interpreters[arm.environment]
 
-            def begin() -> None:
-                profiler.start()
-                trace.begin()
+        def begin() -> None:
+            profiler.start()
+            trace.begin()
 
+        testbed.serve(arm.target[0])
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             context = TrialContext(
-                strategy,
+                strategies.find(arm.strategy),
                 workload,
                 testbed.address(*arm.target),
-                str(own_folder),
-                numbered=has_trace,
+                str(Path(folder) / "trial"),
+                numbered=(self.folder / TRACE).exists(),
             )
-            interpreter = OWN
-            if arm.environment is not None:
-                interpreter = self.runner.interpreters[arm.environment]
-            measurement = measure(
+            return measure(
                 context,
                 interpreter=interpreter,
                 deadline=compute_deadline(workload, concurrency, arm.link),
                 on_start=begin,
                 on_end=profiler.stop,
             )
-        except (ServerLost, TrialFailed, LabError) as failure:
-            return about.updated(left_out=[f"all: its trial failed: {failure}"])
-        finally:
-            profiler.kill()
-            shutil.rmtree(own_folder, ignore_errors=True)
-        left_out = []
-        if not has_trace:
-            left_out.append("times at the server: it is not the lab's")
-        profile = self._read(profiler, arm, left_out)
-        requests = max(1, len(measurement.samples.records))
-        return about.updated(
-            waits=find_waits(measurement.samples, workload, trace.read()),
-            profile=profile,
-            cpu_seconds_per_request=measurement.outcome.cpu_seconds / requests,
-            left_out=left_out,
-        )
 
     def _read(
         self, profiler: _Profiler, arm: Arm, left_out: list[str]

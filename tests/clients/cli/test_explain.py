@@ -86,3 +86,23 @@ def test_what_cannot_be_explained_is_said_and_the_rest_is_shown(
         "the code",
     ]
     assert found.waits.to_handler is None
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--cold",), "a cold trial"),
+        (("--find-max", "errors<1%", "-d", "200ms"), "a search"),
+    ],
+)
+def test_a_trial_that_is_not_looked_at_says_why_and_claims_nothing(
+    clientlab, results, server, words, reason
+):
+    said = clientlab(
+        *("run", "-t", "requests", "--rounds", 1, "--explain", "--url", server.url),
+        *words,
+    )
+    assert said.code == 0, said.err
+    [found] = results.read("last").explained
+    assert [line.startswith(f"all: {reason}") for line in found.left_out] == [True]
+    assert "nothing stands out" not in said.out
