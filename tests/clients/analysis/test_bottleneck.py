@@ -163,7 +163,8 @@ def queue(planned: np.ndarray, served: float, delay: float = 0.0) -> np.ndarray:
     """When each request ends, at a server that does so many per second in their order,
     and then waits that long.
     """
-    ends, free = [], 0.0
+    ends = []
+    free = 0.0
     for start in planned:
         free = max(start, free) + 1 / served
         ends.append(free + delay)

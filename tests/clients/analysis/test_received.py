@@ -128,11 +128,10 @@ def test_both_sides_have_the_same_hash(target):
 def samples(seconds, errors) -> Samples:
     """Requests of 50 bytes, answered with 200 unless they have an error."""
     records = np.zeros(len(seconds), RECORD)
-    records["seconds"], records["error"] = seconds, errors
-    records["status"], records["bytes"] = (
-        np.where(records["error"], 0, 200),
-        np.where(records["error"], 0, 50),
-    )
+    records["seconds"] = seconds
+    records["error"] = errors
+    records["status"] = np.where(records["error"], 0, 200)
+    records["bytes"] = np.where(records["error"], 0, 50)
     return Samples(records, np.arange(len(seconds)), {}, {}, {})
 
 
@@ -203,7 +202,8 @@ def test_parts_of_delays_are_expected_where_they_were_sent():
 def test_an_expected_5xx_may_be_the_answer_of_a_proxy(route, fits):
     """Then it need not have reached the upstream, nor waited for its delay."""
     found = samples([0.021] * 4 + [0.001] * 4, [0] * 8)
-    found.records["status"][4:], found.records["bytes"][4:] = 502, 0
+    found.records["status"][4:] = 502
+    found.records["bytes"][4:] = 0
     use = use_of(4, target="/bytes/50?delay=0.020000")
     workload = make_workload(
         path="/bytes/50", delay=Delay.parse("20ms"), expect=Statuses.parse("200,502")

@@ -24,12 +24,10 @@ from clientlab.workload.workload import make_workload, unavoidable_of
 
 def records(start, seconds, error=0):
     made = np.zeros(len(start), RECORD)
-    made["start"], made["seconds"], made["error"], made["done"] = (
-        start,
-        seconds,
-        error,
-        1,
-    )
+    made["start"] = start
+    made["seconds"] = seconds
+    made["error"] = error
+    made["done"] = 1
     return made
 
 
@@ -63,10 +61,8 @@ def test_no_lower_bound_is_above_what_patience_would_have_shown():
     """
     draw = np.random.default_rng(8)
     for _ in range(200):
-        answered, failed = (
-            draw.lognormal(-5, 1, draw.integers(1, 200)),
-            draw.lognormal(-5, 2, draw.integers(1, 200)),
-        )
+        answered = draw.lognormal(-5, 1, draw.integers(1, 200))
+        failed = draw.lognormal(-5, 2, draw.integers(1, 200))
         found = compute_quantiles(answered, failed)
         patient = compute_quantiles(
             np.concatenate([answered, failed + draw.exponential(0.01, len(failed))]),
@@ -148,10 +144,8 @@ def test_a_slice_has_the_counts_and_quantiles_of_its_requests():
 
     The last slice has those that end with the clock or just after it.
     """
-    starts, seconds = (
-        [0, 0, 0, 30, 40, 40, 59, 59],
-        [0.1, 0.3, 0.5, 0.2, 0.3, 0.1, 1.0, 1.01],
-    )
+    starts = [0, 0, 0, 30, 40, 40, 59, 59]
+    seconds = [0.1, 0.3, 0.5, 0.2, 0.3, 0.1, 1.0, 1.01]
     rows = slice_over_time(records(starts, seconds, [0, 0, 0, 1, 0, 1, 0, 0]), 0, 60)
     assert [row.at for row in rows] == pytest.approx(range(60))
     assert rows[59].requests == 2
@@ -176,7 +170,8 @@ def test_requests_in_turn_end_their_own_delay_after_the_one_before(
     """With a delay of 10 ms for each of them; the order of their numbers does not
     matter.
     """
-    made, numbers = records(starts, seconds)[::-1], np.arange(len(starts))
+    made = records(starts, seconds)[::-1]
+    numbers = np.arange(len(starts))
     workload = make_workload(delay=Delay.parse("10ms"))
     assert TrialRequests(
         Samples(made, numbers, {}, {}, {}), workload
@@ -190,10 +185,8 @@ def test_paths_of_recorded_requests_have_their_own_figures_without_their_queries
     (tmp_path / "r.jsonl").write_text(
         '{"path": "/b"}\n{"path": "/a?x=1"}\n{"path": "/a?x=2"}\n'
     )
-    made, numbers = (
-        records(np.zeros(6), [0.1, 0.2, 0.3, 0.4, 0.2, 0.3], [0, 0, 0, 1, 0, 0]),
-        np.arange(6),
-    )
+    made = records(np.zeros(6), [0.1, 0.2, 0.3, 0.4, 0.2, 0.3], [0, 0, 0, 1, 0, 0])
+    numbers = np.arange(6)
     found = TrialRequests(
         Samples(made, numbers, {}, {}, {}),
         make_workload(replay=str(tmp_path / "r.jsonl")),
@@ -224,7 +217,8 @@ def frozen(places: int):
     The starts with so many places, computed request by request.
     """
     free = np.zeros(places)
-    starts, seconds = [], []
+    starts = []
+    seconds = []
     for planned in np.arange(2000) / 200:
         place = int(free.argmin())
         start = max(planned, free[place] + 1e-6)
@@ -275,11 +269,14 @@ def test_a_dropped_request_is_at_least_as_late_as_it_was_then():
         starts, np.where(dropped, 0.0, 0.01), dropped * ERROR_CODES[DROPPED]
     )
     figures = kept(found, 100, 1.0).compute_load(BEGAN, 1.5)
-    assert (figures.dropped, figures.achieved_per_second) == (10, 90)
+    assert figures.dropped == 10
+    assert figures.achieved_per_second == 90
     assert figures.sent_seconds.max == pytest.approx(0.01)
     late = figures.lateness_seconds
-    assert (late.p50, late.p99) == (pytest.approx(0.0, abs=1e-9), pytest.approx(0.5))
-    assert ("p50" in late.at_least, "p99" in late.at_least) == (False, True)
+    assert late.p50 == pytest.approx(0.0, abs=1e-9)
+    assert late.p99 == pytest.approx(0.5)
+    assert "p50" not in late.at_least
+    assert "p99" in late.at_least
 
 
 def test_the_most_requests_in_flight_and_the_largest_backlog_are_those_of_a_moment():

@@ -80,11 +80,9 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     ) as server:
         trial = trial_of(server, tmp_path, workload_of(warmup=3), keep_samples=True)
     shards = trial.shards
-    assert (trial.status, trial.figures.requests, trial.figures.bytes_received) == (
-        "done",
-        50,
-        500,
-    )
+    assert trial.status == "done"
+    assert trial.figures.requests == 50
+    assert trial.figures.bytes_received == 500
     assert trial.figures.errors == {"status-4xx": 1}
     assert sorted(seen.target for seen in server.seen[-50:]) == sorted(
         f"/{k}" for k in range(50)
@@ -124,11 +122,9 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     assert noise is None or noise.others_cpu_seconds is not None
     assert [path.name for path in tmp_path.iterdir()] == ["samples"]
     samples = np.load(tmp_path / "samples" / "trial-0000.npz")
-    seconds, number, good = (
-        samples["seconds"],
-        samples["number"],
-        samples["status"] == 200,
-    )
+    seconds = samples["seconds"]
+    number = samples["number"]
+    good = samples["status"] == 200
     assert sorted(number) == list(range(50))
     for part, of in (
         (trial, number >= 0),
@@ -148,7 +144,8 @@ def test_an_open_load_is_divided_without_a_change_of_its_schedule(tmp_path):
             workload_of(requests=None, rate=200, duration=0.5),
             "aiohttp@workers",
         )
-    assert (trial.status, trial.figures.requests) == ("done", 100)
+    assert trial.status == "done"
+    assert trial.figures.requests == 100
     assert measured_targets(server) == sorted(f"/{k}" for k in range(100))
     load = trial.figures.open_load
     assert load.achieved_per_second <= load.planned_per_second == pytest.approx(200)
@@ -157,7 +154,8 @@ def test_an_open_load_is_divided_without_a_change_of_its_schedule(tmp_path):
 
 @pytest.mark.real
 def test_a_shard_whose_process_is_killed_ends_the_trial_and_names_the_shard(tmp_path):
-    killed, contexts = threading.Event(), []
+    killed = threading.Event()
+    contexts = []
 
     def kill(finished: int | None) -> None:
         contexts.extend(tmp_path.rglob(CONTEXT_FILE))
@@ -203,8 +201,11 @@ def a_report(
     start.meet()
     records = np.zeros(len(seconds), RECORD)
     first = start.wait_almost() + began
-    records["seconds"], records["start"] = seconds, first + np.cumsum(seconds) - seconds
-    records["error"], records["bytes"], records["done"] = errors or 0, 21, 1
+    records["seconds"] = seconds
+    records["start"] = first + np.cumsum(seconds) - seconds
+    records["error"] = errors or 0
+    records["bytes"] = 21
+    records["done"] = 1
     outcome = Outcome(
         began=first,
         wall_seconds=max(1e-3, float(seconds.sum())),
@@ -247,16 +248,12 @@ def test_the_samples_of_all_shards_are_pooled():
         kinds={64: "other:New", 65: "other:Odd"},
     )
     trial = merged([second, first], 1000)
-    assert (trial.status, trial.figures.requests, trial.figures.bytes_received) == (
-        "done",
-        1000,
-        21_000,
-    )
+    assert trial.status == "done"
+    assert trial.figures.requests == 1000
+    assert trial.figures.bytes_received == 21_000
     assert trial.figures.errors == {"other:Odd": 2, "other:New": 1}
-    answered, failed = (
-        np.concatenate([draw[0][:-1], draw[1][:-2]]),
-        np.concatenate([draw[0][-1:], draw[1][-2:]]),
-    )
+    answered = np.concatenate([draw[0][:-1], draw[1][:-2]])
+    failed = np.concatenate([draw[0][-1:], draw[1][-2:]])
     assert trial.figures.latency_seconds == compute_quantiles(answered, failed)
     assert [
         (shard.host, shard.figures.requests, shard.concurrency)
@@ -272,7 +269,8 @@ def test_shards_know_what_part_of_a_delay_their_first_requests_asked_for():
     """Of 20 ms, the first request of a slot asks for a half in one shard, and for all
     in the other.
     """
-    halves, whole = np.array([0.5, 1.0, 1.0]), np.array([1.0, 1.0, 1.0])
+    halves = np.array([0.5, 1.0, 1.0])
+    whole = np.array([1.0, 1.0, 1.0])
     reports = [
         a_report(index, 0.0201 * shares, delay_shares=shares)
         for index, shares in enumerate((halves, whole))
@@ -281,7 +279,8 @@ def test_shards_know_what_part_of_a_delay_their_first_requests_asked_for():
         duration=1.0, delay=Delay.parse("20ms"), shards=2, concurrency=2
     )
     trial = merge_shards(Begun(PLANNED, workload, utc_now(), 30.0), reports)
-    assert (trial.status, trial.reason) == ("done", None)
+    assert trial.status == "done"
+    assert trial.reason is None
     assert trial.figures.delay_seconds == pytest.approx(0.11 / 6)
 
 
@@ -292,15 +291,11 @@ def test_shards_that_end_apart_have_the_rate_of_the_time_in_which_all_sent():
     )
     assert trial.status == "done", trial.reason
     assert trial.figures.requests_per_second == pytest.approx(1250, rel=0.02)
-    assert (trial.figures.wall_seconds, trial.figures.tail_seconds) == (
-        pytest.approx(20.0),
-        pytest.approx(15.0),
-    )
+    assert trial.figures.wall_seconds == pytest.approx(20.0)
+    assert trial.figures.tail_seconds == pytest.approx(15.0)
 
 
 def test_a_shard_that_lacks_requests_fails_the_trial():
     trial = merged([a_report(0, np.full(4, 1e-3)), a_report(1, np.full(3, 1e-3))], 8)
-    assert (trial.status, trial.reason) == (
-        "failed",
-        "7 of 8 requests were finished; shard 2: 3 of 4",
-    )
+    assert trial.status == "failed"
+    assert trial.reason == "7 of 8 requests were finished; shard 2: 3 of 4"

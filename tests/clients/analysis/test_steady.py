@@ -103,7 +103,9 @@ def test_threads_that_wait_between_their_requests_have_windows():
     32 once, near the end.
     """
     random = np.random.default_rng(3)
-    rows, ready, gil = [], [0.0] * 32, 0.0
+    rows = []
+    ready = [0.0] * 32
+    gil = 0.0
     while ready[0] < 0.35:
         free = heapq.heappop(ready)
         gil = max(free, gil) + 0.001  # it prepares the request, and nobody else runs

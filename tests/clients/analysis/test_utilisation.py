@@ -75,11 +75,9 @@ def shares(
     servers = {
         name: parts.pop(name) for name in ("upstream", "proxy", "link") if name in parts
     }
-    delays, placement, behind = (
-        parts.pop("delays", None),
-        parts.pop("placement", None),
-        parts.pop("behind", None),
-    )
+    delays = parts.pop("delays", None)
+    placement = parts.pop("placement", None)
+    behind = parts.pop("behind", None)
     trial = planned(strategy, many, link=behind)
     held = held or InFlight(client=many)
     return compute_shares(
@@ -182,7 +180,8 @@ def test_pinned_parts_are_busy_by_their_own_cores(placement, expected):
 def test_steps_of_a_clock_hide_a_short_trial(wall, step, upstream, machine):
     use = ServerUse(cpu_seconds=0.05, processes=1, cpu_step_seconds=step)
     found = shares(many=1, wall=wall, upstream=use)
-    assert (found.upstream, found.machine) == (upstream, machine)
+    assert found.upstream == upstream
+    assert found.machine == machine
 
 
 @pytest.mark.parametrize(
@@ -227,20 +226,16 @@ def test_connections_and_streams_are_full_by_the_requests_on_them(
     """
     held = InFlight(client=300, proxy=behind, upstream=behind)
     found = shares(strategy, many, held, connections=opened, upstream=IDLE, proxy=IDLE)
-    assert (found.connections, found.streams) == (
-        full,
-        None if streams is None else pytest.approx(streams),
-    )
+    assert found.connections == full
+    assert found.streams == (None if streams is None else pytest.approx(streams))
 
 
 def test_without_counters_of_the_server_the_rest_of_each_request_is_outside():
     found = shares("urllib3@threads", 10, cpu=0.2, connections=5)
-    assert (found.upstream, found.waiting, found.chain, found.connections) == (
-        None,
-        None,
-        None,
-        1,
-    )
+    assert found.upstream is None
+    assert found.waiting is None
+    assert found.chain is None
+    assert found.connections == 1
     assert found.outside == pytest.approx(0.98)
 
 
@@ -295,10 +290,8 @@ def waits(
         in_flight_seconds=10,
         share_in_turn=None,
     )
-    trial, used = (
-        planned("urllib3@threads", 1, link=link, route=route),
-        outcome(wall=10.0),
-    )
+    trial = planned("urllib3@threads", 1, link=link, route=route)
+    used = outcome(wall=10.0)
     used = used.updated(connections_opened=opened)
     found, held = find_shares(
         trial,
@@ -383,18 +376,18 @@ def closed_loop(draw, duration: float, in_flight: int = C) -> Samples:
 
     `draw`: delays of so many requests, in seconds.
     """
-    starts, lengths, now = [], [], np.zeros(in_flight)
+    starts = []
+    lengths = []
+    now = np.zeros(in_flight)
     while (going := now < duration).any():
         took = draw(in_flight)
         starts.append(now[going])
         lengths.append(took[going])
         now = np.where(going, now + took, now)
     made = np.zeros(sum(map(len, starts)), RECORD)
-    made["start"], made["seconds"], made["done"] = (
-        np.concatenate(starts),
-        np.concatenate(lengths),
-        1,
-    )
+    made["start"] = np.concatenate(starts)
+    made["seconds"] = np.concatenate(lengths)
+    made["done"] = 1
     return Samples(np.sort(made, order="start"), np.arange(len(made)), {}, {}, {})
 
 
@@ -457,10 +450,8 @@ def test_a_straggler_changes_neither_rate_nor_shares_nor_the_verdict():
     before = judged(found, servers=before, **spent)
     found.records["seconds"][-1] = 30.0
     after = judged(found, servers=after, **spent)
-    assert (before.figures.wall_seconds < 11, after.figures.wall_seconds > 30) == (
-        True,
-        True,
-    )
+    assert before.figures.wall_seconds < 11
+    assert after.figures.wall_seconds > 30
     assert after.figures.requests_per_second == pytest.approx(
         before.figures.requests_per_second, rel=0.02
     )
@@ -468,7 +459,8 @@ def test_a_straggler_changes_neither_rate_nor_shares_nor_the_verdict():
         before.verdict.shares.known, abs=0.01
     )
     assert after.verdict.in_flight.client == pytest.approx(C, rel=0.02)
-    assert (before.bound, after.bound) == ("client-bound", "client-bound")
+    assert before.bound == "client-bound"
+    assert after.bound == "client-bound"
 
 
 def test_the_start_of_a_pool_is_a_share_of_the_time_in_which_the_load_was_whole():
