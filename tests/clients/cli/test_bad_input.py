@@ -23,7 +23,8 @@ def refused(said, *names: str) -> None:
     """Exactly one line on standard error, which has these names in it; nothing on
     standard output.
     """
-    assert (said.code, said.out) == (2, "")
+    assert said.code == 2
+    assert said.out == ""
     assert said.err.startswith("clientlab: ")
     assert said.err.count("\n") == 1
     assert [name for name in names if name not in said.err] == [], said.err
@@ -217,7 +218,8 @@ def test_a_run_longer_than_half_an_hour_asks_first_at_a_terminal(
     said = clientlab(
         "run", "-t", "http.client", "-n", "100", "--delay", "20s", "--rounds", "1"
     )
-    assert (said.code, said.out) == (2, "")
+    assert said.code == 2
+    assert said.out == ""
     assert "delay 20s" in said.err
     assert " min" in said.err
     assert not list(results.folder.glob("*/run.json"))

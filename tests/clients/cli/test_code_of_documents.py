@@ -82,7 +82,9 @@ def test_a_run_is_read_without_its_code_and_resumed_only_if_that_is_named(
     assert name.partition(":")[0] in clientlab("report", "a").out
     assert clientlab("runs").code == 0
     said = clientlab("run", "--resume", "a")
-    assert (said.code, said.err.count("\n"), "add -t" in said.err) == (2, 1, True)
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert "add -t" in said.err
     assert clientlab("run", "--resume", "a", "-t", "urllib3").code == 2
     assert marks() == []
 
@@ -99,7 +101,8 @@ def test_a_resumed_run_needs_its_environment_on_the_command_line(marks, clientla
         ("--env", "e=/an/environment", "--env", "f=/another"),
     ):
         said = clientlab("run", "--resume", "a", *words)
-        assert (said.code, said.err.startswith("clientlab: --env ")) == (2, True)
+        assert said.code == 2
+        assert said.err.startswith("clientlab: --env ")
     assert marks() == []
 
 
@@ -113,14 +116,13 @@ def test_a_resumed_run_needs_the_requirement_of_its_environment_again(
     plan = run.experiment.updated(environments={"e": spec}, arms=arms)
     keep(run.updated(experiment=plan, trials=[]))
     said = clientlab("run", "--resume", "a", "--env", "e=no-such-library-of-the-lab==8")
-    assert (said.code, said.err.startswith("clientlab: --env ")) == (2, True)
+    assert said.code == 2
+    assert said.err.startswith("clientlab: --env ")
     assert "is no-such-library-of-the-lab==9" in said.err
     said = clientlab("run", "--resume", "a", "--env", f"e={spec.requirements[0]}")
-    assert (said.code, "nothing listens" in said.err, "--env" in said.err) == (
-        2,
-        True,
-        False,
-    )
+    assert said.code == 2
+    assert "nothing listens" in said.err
+    assert "--env" not in said.err
     assert marks() == []
 
 

@@ -14,7 +14,8 @@ import pytest
 
 pytestmark = pytest.mark.real
 
-CHECK, TRIAL = "clientlab.running.environment_check", "clientlab.trial.process"
+CHECK = "clientlab.running.environment_check"
+TRIAL = "clientlab.trial.process"
 
 
 def make(folder: Path) -> Path:
@@ -136,7 +137,9 @@ def test_an_environment_that_cannot_be_used_is_refused_in_one_line(
     said = clientlab(
         "run", "-t", "urllib3", "--url", server.url, f"--env=one={tmp_path / folder}"
     )
-    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert said.code == 2
+    assert said.out == ""
+    assert said.err.count("\n") == 1
     assert said.err.startswith("clientlab: environment 'one': ")
     assert name in said.err
     assert not (tmp_path / "results").exists()
@@ -165,7 +168,9 @@ def test_an_environment_that_cannot_be_built_is_refused_in_a_line(
     )
     for _ in range(2):
         said = clientlab("run", "mine.toml", "--url", server.url)
-        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+        assert said.code == 2
+        assert said.out == ""
+        assert said.err.count("\n") == 1
         assert said.err.startswith("clientlab: environment 'old': ")
     assert not Path("results").exists()
 
