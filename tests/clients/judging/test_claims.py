@@ -46,14 +46,14 @@ def test_a_claim_has_its_verdict_its_ratio_and_what_was_measured():
         a_claim(published="3 s and 1 s"),
         source=Source(title="T", authors="A", date="2020"),
     )
-    assert (found.verdict, found.rounds, found.settles) == ("supported", 4, None)
+    assert found.verdict == "supported"
+    assert found.rounds == 4
+    assert found.settles is None
     assert found.ratio == pytest.approx(1.995, rel=1e-3)
     assert found.interval[0] < 1.995 < found.interval[1] < 2.05
-    assert (found.text, found.published, found.source) == (
-        "It is so",
-        "3 s and 1 s",
-        "A, 2020",
-    )
+    assert found.text == "It is so"
+    assert found.published == "3 s and 1 s"
+    assert found.source == "A, 2020"
     assert found.measured == "slow has 2.00 times the wall time of fast"
 
 
@@ -79,7 +79,9 @@ def test_a_claim_about_an_arm_that_received_other_bytes_is_open():
         for trial in trials()
     ]
     found = verdict_of(a_claim(), *of)
-    assert (found.verdict, found.ratio, found.settles) == ("inconclusive", None, None)
+    assert found.verdict == "inconclusive"
+    assert found.ratio is None
+    assert found.settles is None
     assert found.measured.startswith(
         "fast is not compared: its client received 1 bytes per request, and slow 5;"
     )
@@ -99,7 +101,8 @@ def test_a_claim_may_be_about_any_figure(figure, changes, verdict):
         for trial in trials()
     ]
     found = verdict_of(a_claim(figure=figure), *of)
-    assert (found.figure, found.verdict) == (figure, verdict)
+    assert found.figure == figure
+    assert found.verdict == verdict
 
 
 def two_arms(b: float, jitter: float = 0.004):
@@ -170,7 +173,9 @@ def test_a_sweep_has_a_best_place_and_a_knee(written):
     """Numbers are in order of size, however the experiment lists them."""
     claim, of, arms = a_sweep({1: 9.0, 8: 2.0, 30: 1.02, 100: 1.0, 300: 1.5}, written)
     found = verdict_of(claim, *of, arms=arms)
-    assert (found.verdict, found.best, found.knee) == ("supported", 100, 30)
+    assert found.verdict == "supported"
+    assert found.best == 100
+    assert found.knee == 30
     assert found.knee_between == (30, 30)
 
 
@@ -187,7 +192,9 @@ def test_a_claim_and_the_chart_name_the_same_knee():
     run = a_run(*of, claims=[claim], arms=arms)
     (found,) = with_judgement(run).claims
     ((curve,),) = (sweep.curves for sweep in sweeps_of(run))
-    assert (found.best, found.knee, curve.points[curve.turn.knee].value) == (30, 8, 8)
+    assert found.best == 30
+    assert found.knee == 8
+    assert curve.points[curve.turn.knee].value == 8
     assert found.knee_between == (8, 30)
     assert curve.knee is None
 
@@ -207,7 +214,8 @@ def test_a_gap_can_be_narrower_than_another(gap, verdict):
         for number in luck
     ]
     found = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="d"), *of)
-    assert (found.verdict, found.rounds) == (verdict, 4)
+    assert found.verdict == verdict
+    assert found.rounds == 4
     assert found.ratio == pytest.approx(3.0 / gap, rel=0.02)
     assert found.measured.startswith("d over c in wall time is ")
     assert (
@@ -215,16 +223,16 @@ def test_a_gap_can_be_narrower_than_another(gap, verdict):
         == 4
     )
     lame = verdict_of(a_claim(kind="narrower", a="a", b="b", c="c", d="e"), *of)
-    assert (lame.verdict, lame.settles) == (
-        "inconclusive",
-        "trials of e without errors",
-    )
+    assert lame.verdict == "inconclusive"
+    assert lame.settles == "trials of e without errors"
 
 
 def test_a_claim_about_an_arm_that_the_machine_could_not_run_is_inconclusive():
     lacks = "ab is not installed; apt-get install apache2-utils"
     found = verdict_of(a_claim(), *trials()[:4], unavailable_arms={"slow": lacks})
-    assert (found.verdict, found.ratio, found.rounds) == ("inconclusive", None, 0)
+    assert found.verdict == "inconclusive"
+    assert found.ratio is None
+    assert found.rounds == 0
     assert lacks in found.measured
 
 

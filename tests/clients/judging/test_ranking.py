@@ -98,7 +98,8 @@ def test_arms_of_unlike_concurrency_are_ranked_apart():
         ("short", "many"),
         ("one", "one"),
     ]
-    assert (table[2].fell_short, table[2].ratio) == (True, None)
+    assert table[2].fell_short
+    assert table[2].ratio is None
 
 
 def test_ratios_are_to_the_baseline_as_well_in_its_own_group():
@@ -118,7 +119,8 @@ def test_arms_behind_different_links_are_ranked_apart_and_paired_by_round():
     """A group for each link, and each link beside the first arm of the experiment,
     which has none here.
     """
-    near, far = Link(0.001), Link(0.1, 2e7)
+    near = Link(0.001)
+    far = Link(0.1, 2e7)
     trials = [
         a_trial("urllib3", number, level * factor, arm=f"urllib3 {link}", link=link)
         for number, level in enumerate((1, 10, 2, 5, 3, 7), start=1)
@@ -192,7 +194,8 @@ def test_arms_in_two_environments_are_paired_by_round():
         },
     )
     (found,) = contrasts_by("environment", run)
-    assert (found.arm.environment, found.base.environment) == ("new", "old")
+    assert found.arm.environment == "new"
+    assert found.base.environment == "old"
     assert (found.time.rounds, found.time.value, *found.time.interval) == (
         6,
         *[pytest.approx(1.05)] * 3,
@@ -201,7 +204,8 @@ def test_arms_in_two_environments_are_paired_by_round():
     assert found.time.confidence == found.cpu.confidence == pytest.approx(0.95)
 
 
-DECODED, PACKED = 1_252_204_000, 340_788_000
+DECODED = 1_252_204_000
+PACKED = 340_788_000
 """Bytes of 1,000 bodies, decoded and as they were sent."""
 
 
@@ -301,7 +305,8 @@ def test_two_environments_that_received_other_bytes_are_not_compared():
         },
     )
     (found,) = contrasts_by("environment", run)
-    assert (found.time, found.cpu) == (None, None)
+    assert found.time is None
+    assert found.cpu is None
     assert (
         "urllib3 in new: its client received 340,788 bytes"
         in version_answers(run)[0][0]
