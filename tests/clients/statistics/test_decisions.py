@@ -107,7 +107,8 @@ def test_an_optimum_is_supported_if_an_inner_point_surely_beats_both_ends(
     found = judge_optimum(
         [series(middle, np.roll(NOISE, place)) for place, middle in enumerate(middles)]
     )
-    assert (found.verdict, found.turning.knee) == (verdict, knee)
+    assert found.verdict == verdict
+    assert found.turning.knee == knee
     assert best in {found.turning.best, None}
 
 
@@ -140,12 +141,11 @@ def test_a_spread_is_judged_by_the_ratio_of_the_spreads(
 ):
     """It is negligible below a factor of 2."""
     draw = np.random.default_rng(5)
-    steady, restless = (
-        draw.normal(0, 0.01, rounds),
-        draw.normal(0, 0.01 * times, rounds),
-    )
+    steady = draw.normal(0, 0.01, rounds)
+    restless = draw.normal(0, 0.01 * times, rounds)
     found = spread(series(1.0, np.exp(steady)), series(2.0, np.exp(restless)))
-    assert (found.verdict, found.negligible) == (verdict, negligible)
+    assert found.verdict == verdict
+    assert found.negligible == negligible
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,8 @@ def test_the_estimated_number_of_rounds_settles_a_claim():
     noise = np.array([0.9, 1.0, 1.1, 1.02])
     found = less(series(1.0, np.ones(4)), series(1.06, noise))
     assert found.verdict == "inconclusive"
-    rounds, deviation = found.more_rounds + 2, np.log(noise).std(ddof=1)
+    rounds = found.more_rounds + 2
+    deviation = np.log(noise).std(ddof=1)
     many = np.exp(
         [
             deviation * NormalDist().inv_cdf((number + 0.5) / rounds)
@@ -254,10 +255,8 @@ def end_of_run(logs):
     `logs`: of b over a, by round.
     """
     for rounds in range(FEWEST_SEQUENTIAL_ROUNDS, len(logs) + 1):
-        a, b = (
-            dict.fromkeys(range(rounds), 1.0),
-            dict(enumerate(np.exp(logs[:rounds]).tolist())),
-        )
+        a = dict.fromkeys(range(rounds), 1.0)
+        b = dict(enumerate(np.exp(logs[:rounds]).tolist()))
         found = less(a, b, SEQUENTIAL_CONFIDENCE)
         if is_settled(found, less(a, b, DECIDED_CONFIDENCE), 0.03):
             return found
