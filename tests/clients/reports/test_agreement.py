@@ -35,14 +35,13 @@ def a_random_run(seed: int, route: str | None = None) -> Run:
     round by more.
     """
     draw = np.random.default_rng(seed)
-    rounds, noise, apart = (
-        int(draw.integers(3, 10)),
-        draw.choice([0.003, 0.02, 0.1]),
-        draw.choice([0.0, 0.01, 0.1]),
-    )
+    rounds = int(draw.integers(3, 10))
+    noise = draw.choice([0.003, 0.02, 0.1])
+    apart = draw.choice([0.0, 0.01, 0.1])
     drift = np.exp(np.cumsum(draw.normal(0, 0.05, rounds)))
     routes = ("direct", "proxy") if route is None else (route,)
-    arms, trials = [], []
+    arms = []
+    trials = []
     for way in routes:
         for name in ARMS:
             where = {"upstream": "aiohttp", "route": way, "workload": "workload"}
@@ -87,10 +86,8 @@ def tables(run: Run) -> Iterator[list[dict[str, str]]]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rates_are_in_the_order_of_the_ratios_and_have_their_size(seed):
     for rows in tables(a_random_run(seed)):
-        rates, ratios = (
-            [leading(row["req/s"]) for row in rows],
-            [leading(row["x fastest (95 %)"]) for row in rows],
-        )
+        rates = [leading(row["req/s"]) for row in rows]
+        ratios = [leading(row["x fastest (95 %)"]) for row in rows]
         assert all(before >= after for before, after in pairwise(rates))
         assert all(
             before <= after * (1 + SLACK / 2) for before, after in pairwise(ratios)
@@ -133,7 +130,9 @@ def test_charts_show_the_figures_of_the_table(seed):
 def in_environments(seed: int) -> Run:
     """Two libraries in two environments, in which CPU times have a long tail."""
     draw = np.random.default_rng(seed)
-    rounds, arms, trials = int(draw.integers(3, 20)), [], []
+    rounds = int(draw.integers(3, 20))
+    arms = []
+    trials = []
     for where in ("old", "new"):
         for strategy in ("urllib3", "requests"):
             name = f"{strategy} in {where}"

@@ -56,21 +56,16 @@ def test_csv_has_a_row_a_trial_with_every_figure_under_its_full_name():
             assert row[figure.name] == (
                 "" if (value := figure.of(of)) is None else str(value)
             ), figure.key
-    assert (first["arm"], first["round"]) == ("urllib3", "2")
-    assert (first["errors"], json.loads(first["errors_by_kind"])) == (
-        "4",
-        {"reset": 3, "tls": 1},
-    )
-    assert (
-        first["upstream_cpu_seconds"],
-        first["proxy_cpu_seconds"],
-        first["client_busy_share"],
-    ) == ("0.7", "", "0.5")
-    assert (second["status"], second["reason"], second["wall_seconds"]) == (
-        "failed",
-        'it "broke", badly',
-        "",
-    )
+    assert first["arm"] == "urllib3"
+    assert first["round"] == "2"
+    assert first["errors"] == "4"
+    assert json.loads(first["errors_by_kind"]) == {"reset": 3, "tls": 1}
+    assert first["upstream_cpu_seconds"] == "0.7"
+    assert first["proxy_cpu_seconds"] == ""
+    assert first["client_busy_share"] == "0.5"
+    assert second["status"] == "failed"
+    assert second["reason"] == 'it "broke", badly'
+    assert second["wall_seconds"] == ""
 
 
 def junit(run, *limits: str) -> ET.Element:

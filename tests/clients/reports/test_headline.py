@@ -31,7 +31,8 @@ def said(*parts) -> list[str]:
     return answers(a_run(*(trial for part in parts for trial in part)))
 
 
-FAST, TIED = (1.0, 1.01, 0.99, 1.0, 1.0), (1.01, 1.0, 1.0, 1.01, 0.99)
+FAST = (1.0, 1.01, 0.99, 1.0, 1.0)
+TIED = (1.01, 1.0, 1.0, 1.01, 0.99)
 OPEN = (1.2, 1.0, 1.1, 1.3, 0.99)
 
 
@@ -69,7 +70,8 @@ def test_servers_and_environments_differ_in_milliseconds(streams):
 
     Streams also differ in the time to the first event.
     """
-    arms, trials = [], []
+    arms = []
+    trials = []
     for where, p50s in (("old", (0.010, 0.020, 0.030)), ("new", (0.011, 0.022, 0.033))):
         name = f"urllib3 in {where}"
         arms.append(

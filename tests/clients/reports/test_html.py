@@ -169,7 +169,9 @@ def test_everything_is_readable_on_every_screen(tmp_path):
             "no Chromium on this machine, so no browser opened the page; apt-get"
             " install chromium"
         )
-    file, said, asked = tmp_path / "report.html", [], []
+    file = tmp_path / "report.html"
+    said = []
+    asked = []
     file.write_text(as_html.render(a_whole_run()), encoding="utf-8")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -199,4 +201,5 @@ def test_everything_is_readable_on_every_screen(tmp_path):
                 > 0
             )
         browser.close()
-    assert (said, asked) == ([], [file.as_uri()] * 2)
+    assert said == []
+    assert asked == [file.as_uri()] * 2

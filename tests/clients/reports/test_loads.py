@@ -129,11 +129,9 @@ def test_a_strategy_that_sends_too_little_or_drops_is_behind_schedule():
         an_open_trial(achieved_per_second=achieved, dropped=dropped).bound
         for achieved, dropped in ((199.0, 0), (197.0, 0), (200.0, 1))
     )
-    assert (on_schedule, late, dropping) == (
-        "on-schedule",
-        "behind-schedule",
-        "behind-schedule",
-    )
+    assert on_schedule == "on-schedule"
+    assert late == "behind-schedule"
+    assert dropping == "behind-schedule"
     run = run_of(*rounds("slow", 2.0, achieved_per_second=150.0))
     (caution,) = [one for one in cautions_of(run) if one.kind == "overloaded"]
     assert "slow: sent 150 of 200 requests/s" in caution.text
@@ -185,7 +183,8 @@ def test_an_arm_that_never_reached_its_concurrency_is_not_ranked():
         assert "not ranked: it sent only 75 requests" in as_junit.render(run, [])
         claim = Claim(name="it", text="It is so", kind="less", a="requests", b="httpx")
         (claim,) = with_judgement(a_run(*run.trials, claims=[claim])).claims
-        assert (claim.verdict, claim.ratio) == ("inconclusive", None)
+        assert claim.verdict == "inconclusive"
+        assert claim.ratio is None
         assert "75 requests" in claim.measured
 
 
@@ -193,7 +192,8 @@ def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
     """A threshold of it fails where the later side fell short: it may have become that
     slow.
     """
-    whole, short = a_run(*closed("httpx", 1.0, 300)), a_run(*SHORT[:3])
+    whole = a_run(*closed("httpx", 1.0, 300))
+    short = a_run(*SHORT[:3])
     found = compare(whole, [short])
     assert found.others[0].changes["httpx"]["throughput"].verdict == "undecided"
     assert any(
@@ -209,7 +209,8 @@ def test_runs_and_environments_in_which_it_fell_short_are_not_compared():
         judge_changes(found, [parse_change("throughput -5%")], strict=False)[0].outcome
         == "failed"
     )
-    trials, arms = [], []
+    trials = []
+    arms = []
     for where, wall, requests in (("old", 1.0, 1000), ("new", 5.0, 75)):
         name = f"httpx in {where}"
         trials += closed(

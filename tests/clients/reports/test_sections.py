@@ -63,7 +63,8 @@ def test_every_format_has_the_same_sections():
     """
     run = a_bundled_run("keepalive")
     report = Report(run)
-    page, texts = Page(as_html.render(run)), (spaced(shown(run, 1000)), markdown(run))
+    page = Page(as_html.render(run))
+    texts = (spaced(shown(run, 1000)), markdown(run))
     ids = [section["id"] for section in page.all("section")]
     assert ids == [one for make in contents.SECTIONS if (one := make(report).id) in ids]
     in_order = [0, 0]
@@ -100,10 +101,8 @@ def test_paths_of_a_replay_have_sums_and_medians_of_the_rounds():
     )
     (section,) = [one for one in text_sections(report, whole=True) if one.id == "paths"]
     ((path, _, *figures), (_, _, *others)) = section.parts[0].items[0].rows
-    assert (path, figures) == (
-        "/often",
-        ["2,100", "3", units.time(0.002), units.UNKNOWN],
-    )
+    assert path == "/often"
+    assert figures == ["2,100", "3", units.time(0.002), units.UNKNOWN]
     assert others == ["900", "0", units.UNKNOWN, units.UNKNOWN]
     assert "paths" not in [one.id for one in text_sections(report, whole=False)]
 

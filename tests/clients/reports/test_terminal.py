@@ -114,10 +114,8 @@ def test_the_p99_of_the_successful_requests_stands_beside_a_bound():
         for n in (1, 2, 3)
     ]
     found = columns(a_run(*trials, *(a_trial("urllib3", n) for n in (1, 2, 3))))
-    assert (found["p99"], found["p99 without errors"]) == (
-        ["9.00 ms", "≥ 500 ms"],
-        ["–", "99.0 ms"],
-    )
+    assert found["p99"] == ["9.00 ms", "≥ 500 ms"]
+    assert found["p99 without errors"] == ["–", "99.0 ms"]
     assert "p99 without errors" not in columns(a_run(a_trial()))
 
 
@@ -131,15 +129,14 @@ def test_medians_of_the_rounds_are_shown_and_errors_as_a_share():
     )
     trials[1] = with_changes(trials[1], errors={"reset": 4}, requests=1004)
     found = columns(a_run(*trials))
-    assert (found["wall"], found["req/s"], found["errors"]) == (
-        ["1.00 s"],
-        ["1,000"],
-        ["0.233 %"],
-    )
+    assert found["wall"] == ["1.00 s"]
+    assert found["req/s"] == ["1,000"]
+    assert found["errors"] == ["0.233 %"]
 
 
 def test_a_baseline_has_a_column_of_ratios_to_it():
-    arms, trials = [], []
+    arms = []
+    trials = []
     for route, (name, wall) in itertools.product(
         ("direct", "proxy"), (("urllib3", 1.0), ("pycurl", 4.0))
     ):
@@ -190,7 +187,8 @@ def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
     found = columns(run)
     heads = ("req/s", "p50", "p99", "CPU/req", "bottleneck")
     assert [found[head] for head in heads] == [["–"]] * 5
-    assert (found["wall"], "memory" in found) == (["1.00 s"], False)
+    assert found["wall"] == ["1.00 s"]
+    assert "memory" not in found
     assert shown(run).splitlines()[1] == "urllib3 was the fastest."
     one_known = a_trial(number=2, **unknown | {"requests_per_second": 5})
     assert columns(a_run(*run.trials, one_known))["req/s"] == ["5.00"]
