@@ -46,7 +46,9 @@ class Recorder:
         self, at_start=lambda _: None, at_end=lambda _: None, progressed=lambda _: None
     ) -> None:
         self.events = []
-        self.at_start, self.at_end, self.progressed = at_start, at_end, progressed
+        self.at_start = at_start
+        self.at_end = at_end
+        self.progressed = progressed
 
     def run_started(self, run, folder) -> None:
         self.events.append(("run", run.run, folder.name))

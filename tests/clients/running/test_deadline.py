@@ -60,7 +60,9 @@ def test_no_bundled_experiment_is_near_its_deadlines():
 class FakeServers:
     """Servers whose health check fails while `broken`."""
 
-    broken, lost, asked = True, False, 0
+    broken = True
+    lost = False
+    asked = 0
 
     def check(self) -> None:
         if self.lost:
@@ -97,7 +99,8 @@ def test_a_failed_health_check_ends_a_trial_whose_requests_keep_failing():
 
 
 def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatch):
-    servers, seconds = FakeServers(), [0.0]
+    servers = FakeServers()
+    seconds = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: seconds[0])
     planned = a_planned_trial().updated(upstream="mine")
     watch = TrialWatch(servers, planned, make_workload(), lambda _: None)
@@ -109,7 +112,8 @@ def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatc
         (18, True),
         (30, True),
     ):
-        seconds[0], servers.broken = now, broken
+        seconds[0] = now
+        servers.broken = broken
         watch.check_failures(100)
     seconds[0] = 34
     with pytest.raises(TrialFailed, match="no answer"):

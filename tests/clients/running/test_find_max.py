@@ -110,11 +110,9 @@ def searching(rounds: int = 2):
 
 def measured(trial, workload, *_: object) -> Trial:
     """A trial that holds its rate up to its strategy's highest."""
-    assert (workload.load.rate, workload.load.duration, workload.load.max_late) == (
-        trial.search_rate,
-        5.0,
-        5.0,
-    )
+    assert workload.load.rate == trial.search_rate
+    assert workload.load.duration == 5.0
+    assert workload.load.max_late == 5.0
     done = a_searched_trial(
         trial.strategy, trial.round, trial.search_rate, served=TRUTH[trial.strategy]
     )
@@ -127,7 +125,9 @@ def test_arms_compare_by_their_highest_rates_in_every_report(store):
     The run file has every trial.
     """
     run = execute(searching(rounds=3), measured, store, Recorder())
-    assert (store.read(NAME), run.status, len(run.trials)) == (run, "done", 6)
+    assert store.read(NAME) == run
+    assert run.status == "done"
+    assert len(run.trials) == 6
     assert sorted(trial.planned.order for trial in run.every_trial) == list(
         range(run.measured)
     )
@@ -144,11 +144,9 @@ def test_arms_compare_by_their_highest_rates_in_every_report(store):
     )
     (group,) = groups_of(run)
     best, other = group.rows
-    assert (best.name, best.first, other.ratio.value) == (
-        "urllib3",
-        True,
-        pytest.approx(640 / 70, rel=0.05),
-    )
+    assert best.name == "urllib3"
+    assert best.first
+    assert other.ratio.value == pytest.approx(640 / 70, rel=0.05)
     ((answer,),) = group_answers([group])
     assert answer.startswith(f"urllib3 held {rate.value:.0f} (")
     for report in (as_markdown, as_html):
@@ -207,11 +205,9 @@ def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
     ):
         execute(searching(), interrupted, store, Recorder())
     stopped = store.read(NAME)
-    assert (stopped.status, len(stopped.probes), stopped.probes[7].status) == (
-        "incomplete",
-        8,
-        "lost",
-    )
+    assert stopped.status == "incomplete"
+    assert len(stopped.probes) == 8
+    assert stopped.probes[7].status == "lost"
     again = execute(resume_run(stopped, SURROUNDINGS), measured, store, Recorder())
     assert again.status == "done"
     tried, expected = (
@@ -234,7 +230,9 @@ def test_an_arm_that_holds_no_rate_has_a_failed_trial_with_the_reason(
     monkeypatch.setitem(TRUTH, "http.client", 1.0)
     run = execute(searching(rounds=1), measured, store, Recorder())
     failed, done = sorted(run.trials, key=lambda trial: trial.planned.arm)
-    assert (run.status, failed.status, done.status) == ("incomplete", "failed", "done")
+    assert run.status == "incomplete"
+    assert failed.status == "failed"
+    assert done.status == "done"
     assert failed.reason.startswith(
         "it held no rate: at 4 requests/s, the backlog grew"
     )

@@ -79,7 +79,8 @@ def test_arms_of_a_round_have_the_same_delays_and_rounds_have_others():
 
 def test_a_seed_repeats_order_and_draws_and_a_resumed_run_goes_on_with_them():
     """A run without a given seed draws a new one, which its file holds."""
-    one, other = a_new_run(), a_new_run()
+    one = a_new_run()
+    other = a_new_run()
     assert one.experiment.seed != other.experiment.seed
     assert drawn(other) != drawn(one)
     before = list(drawn(one).items())
