@@ -35,12 +35,10 @@ class _Shared:
     made: ClassVar[list[_Shared]] = []
 
     def __init__(self, budget, opened):
-        self.budget, self.opened, self.threads, self.closed = (
-            budget,
-            opened,
-            set(),
-            False,
-        )
+        self.budget = budget
+        self.opened = opened
+        self.threads = set()
+        self.closed = False
         self.made.append(self)
 
     def open(self):
@@ -88,10 +86,8 @@ def test_the_librarys_own_context_verifies_the_target_too(name):
     """A server of another CA is an error of kind tls, before a byte is sent; the lab's
     upstream is trusted.
     """
-    other, sound = (
-        server_context(OTHER_CA),
-        server_context(version="h2" if CLIENTS[name].http == "2" else "http/1.1"),
-    )
+    other = server_context(OTHER_CA)
+    sound = server_context(version="h2" if CLIENTS[name].http == "2" else "http/1.1")
     with counting_server(tls=[other, sound]) as server:
         assert outcomes(name, *[request_to(server.url)] * 2, trust="default") == [
             "tls",

@@ -95,7 +95,8 @@ def one_upstream() -> Iterator[Upstream]:
 
 @pytest.fixture
 def upstream(one_upstream) -> Upstream:
-    one_upstream.answer, one_upstream.seen = lambda _: ok(), []
+    one_upstream.answer = lambda _: ok()
+    one_upstream.seen = []
     return one_upstream
 
 
@@ -113,16 +114,14 @@ def test_a_request_arrives_as_given_and_the_whole_response_is_returned(name, ups
     plain = request_to(url, headers={"Host": "shop.test:8000"} if over_http_1 else {})
     assert outcomes(name, posted, plain) == [(200, BODY)] * 2
     first, second = upstream.seen
-    assert (first.method, first.target, first.body) == (
-        "POST",
-        "/item/0?x=1",
-        posted.body,
-    )
-    assert (first.headers["x-mine"], first.headers["content-type"]) == (
-        "yes",
-        "application/json",
-    )
-    assert (second.method, second.target, second.body) == ("GET", "/", b"")
+    assert first.method == "POST"
+    assert first.target == "/item/0?x=1"
+    assert first.body == posted.body
+    assert first.headers["x-mine"] == "yes"
+    assert first.headers["content-type"] == "application/json"
+    assert second.method == "GET"
+    assert second.target == "/"
+    assert second.body == b""
     keeps_alive = {"connection"} if CLIENTS[name].quirks.keep_alive_header else set()
     assert set(first.headers) == PINNED | OF_A_BODY | keeps_alive
     assert set(second.headers) == PINNED | keeps_alive
@@ -143,16 +142,15 @@ def test_a_compressed_body_is_handed_over_decoded(name, upstream):
         packed[: -len(compressed)] if seen.method == "HEAD" else packed
     )
     url = upstream.url_for(name)
-    plain, head = (
-        request_to(url, decode=True),
-        request_to(url, method="HEAD", decode=True),
-    )
+    plain = request_to(url, decode=True)
+    head = request_to(url, method="HEAD", decode=True)
     assert outcomes(name, plain, head, decode=True) == [(200, BODY), (200, b"")]
     assert {seen.headers["accept-encoding"] for seen in upstream.seen} == {"gzip"}
     if name in STREAMING:
         with one_client(name, decode=True, chunk_size=CHUNK) as client:
             status, chunks = client.stream(plain)
-        assert (status, b"".join(chunks)) == (200, BODY)
+        assert status == 200
+        assert b"".join(chunks) == BODY
     upstream.answer = lambda _: packed.replace(compressed[:100], b"x" * 100)
     assert outcomes(name, plain, decode=True) == ["protocol"]
 
@@ -247,7 +245,8 @@ def test_a_streamed_body_comes_whole_and_in_chunks_of_the_given_size(name, upstr
         }
     assert found.pop("/cut") == "protocol"
     for status, chunks in found.values():
-        assert (status, b"".join(chunks)) == (200, BODY)
+        assert status == 200
+        assert b"".join(chunks) == BODY
         assert len(chunks) > 1
         assert CLIENTS[name].http == "2" or max(map(len, chunks)) <= (
             CLIENTS[name].quirks.own_chunk_size or CHUNK
@@ -271,7 +270,8 @@ def test_without_a_chunk_size_a_body_is_handed_over_as_it_arrives(name, upstream
         "/length": (b"Content-Length: 2000\r\n\r\n", b""),
         "/chunked": (b"Transfer-Encoding: chunked\r\n\r\n7d0\r\n", b"\r\n0\r\n\r\n"),
     }
-    arrived, received = threading.Event(), list[bytes]()
+    arrived = threading.Event()
+    received = list[bytes]()
 
     def halves(seen: Seen) -> Iterator[bytes]:
         head, end = framing[seen.target]
@@ -313,7 +313,8 @@ def test_the_time_to_the_first_byte_is_recorded_next_to_the_latency(name):
     ) as server:
         records = measure(name, workload, server.url).samples.records
     good = records[records["error"] == 0]
-    assert (len(good), good["bytes"].tolist()) == (5, [2] * 5)
+    assert len(good) == 5
+    assert good["bytes"].tolist() == [2] * 5
     assert (good["seconds"] - good["elapsed"] >= 0.02).all()
     assert (good["elapsed"] > 0.05).all()
     assert records["elapsed"][records["error"] > 0].tolist() == [0.0]
@@ -333,10 +334,8 @@ def test_a_streamed_upload_arrives_whole_with_its_length(name, upstream):
     assert outcomes(name, request) == [GOOD]
     (seen,) = upstream.seen
     assert seen.body == b"".join(Upload(300_000, 7))
-    assert (seen.headers["content-length"], seen.headers["content-type"]) == (
-        "300000",
-        "application/octet-stream",
-    )
+    assert seen.headers["content-length"] == "300000"
+    assert seen.headers["content-type"] == "application/octet-stream"
     assert not {"transfer-encoding", "expect"} & set(seen.headers)
 
 

@@ -63,7 +63,9 @@ class Cluster:
     def __init__(
         self, folder: Path, upstream_port: int, stack: contextlib.ExitStack
     ) -> None:
-        self.folder, self.stack, self.count = folder, stack, 0
+        self.folder = folder
+        self.stack = stack
+        self.count = 0
         self.upstream = f"127.0.0.1:{upstream_port}"
         self.store = Store(folder / "results")
         (self.port,) = free_ports(1)

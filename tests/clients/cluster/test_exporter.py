@@ -107,7 +107,8 @@ def test_a_lower_bound_has_a_name_of_its_own(store):
 def test_a_run_in_which_everything_fails_says_why(store):
     keep(store, a_run(a_failed_trial("pycurl"), a_failed_trial("pycurl", number=2)))
     [(kind, text, count), *_] = cells(store, "problem", "kind", "text")
-    assert (kind, count) == ("! failed", 2)
+    assert kind == "! failed"
+    assert count == 2
     assert text.startswith("pycurl: ")
     assert cells(store, "trials", "state") == [("done", 0), ("failed", 2), ("left", 0)]
     assert cells(store, "arm_info", "arm") == [("pycurl", 1)]
@@ -159,7 +160,8 @@ def test_runs_of_the_same_workload_have_the_changes_that_compare_prints(store):
     found = cells(store, "change", "run", "baseline", "arm", "figure", "text")
     assert {row[:3] for row in found} == {("slower", "base", "urllib3")}
     [(text, ratio)] = [row[4:] for row in found if row[3] == "throughput"]
-    assert (text, ratio) == ("✗ slower x 0.500 (0.500 to 0.500)", pytest.approx(0.5))
+    assert text == "✗ slower x 0.500 (0.500 to 0.500)"
+    assert ratio == pytest.approx(0.5)
     ids = {row[:2] for row in cells(store, "arm_info", "run", "workload_id")}
     by_run = dict(ids)
     assert by_run["base"] == by_run["slower"] != by_run["other"]
@@ -172,7 +174,8 @@ def test_a_claim_has_its_sentence_and_its_interval(store):
     [(sentence, verdict, text, ratio)] = cells(
         store, "claim", "sentence", "verdict", "text"
     )
-    assert (sentence, verdict) == ("It is so", "supported")
+    assert sentence == "It is so"
+    assert verdict == "supported"
     assert text.startswith("2.00 (1.9")
     assert ratio == pytest.approx(2.0, rel=0.01)
 

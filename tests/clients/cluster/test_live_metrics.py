@@ -102,7 +102,8 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
     log.connected(2)
     log.write_late(0, 1.0, 0.5, 7, 200, 0)
     during = page.scrape()
-    assert (during["trial_running 1"], during["requests_total ok"]) == (1, 1)
+    assert during["trial_running 1"] == 1
+    assert during["requests_total ok"] == 1
     assert during["connections_opened_total"] == 2
     assert 0 < during["requests_in_flight"] <= 4
     log.write_late(1, 1.0, 0.5, 7, 200, 0)
@@ -110,14 +111,13 @@ def test_a_trial_runs_from_its_beginning_to_its_end(tmp_path, log):
     log.write_late(2, 1.0, 0.5, 7, 200, 0)
     after = page.scrape()
     assert after["trial_running 1"] == 1  # else a short trial would not be seen
-    assert (after["requests_total ok"], after["requests_in_flight"]) == (2, 0)
+    assert after["requests_total ok"] == 2
+    assert after["requests_in_flight"] == 0
     page.trial.settle(a_trial(cpu_seconds=1.25, connections_opened=9).measured)
     settled = page.scrape()
     assert settled["trial_running 1"] == 0
-    assert (settled["cpu_seconds_total"], settled["connections_opened_total"]) == (
-        1.25,
-        9,
-    )
+    assert settled["cpu_seconds_total"] == 1.25
+    assert settled["connections_opened_total"] == 9
 
 
 def test_counters_go_on_over_the_trials_of_an_arm(tmp_path):
@@ -140,10 +140,13 @@ def test_counters_go_on_over_the_trials_of_an_arm(tmp_path):
         page.trial.settle(a_trial(cpu_seconds=0.5, connections_opened=1).measured)
         log.close(0)
     found = page.scrape()
-    assert (found["requests_total ok"], found["request_seconds_count"]) == (5, 5)
-    assert (found["cpu_seconds_total"], found["connections_opened_total"]) == (1.0, 2)
+    assert found["requests_total ok"] == 5
+    assert found["request_seconds_count"] == 5
+    assert found["cpu_seconds_total"] == 1.0
+    assert found["connections_opened_total"] == 2
     assert found["measured_seconds_total"] >= before["measured_seconds_total"] > 0
-    assert (found["trial_running 2"], "trial_running 1" in found) == (1, False)
+    assert found["trial_running 2"] == 1
+    assert "trial_running 1" not in found
 
 
 def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
@@ -159,19 +162,13 @@ def test_an_open_load_is_compared_with_its_schedule(tmp_path, log):
     log.write_late(2, began + 0.5, 0.004, 7, 200, 0)
     log.write_late(3, began + 9.0, 0.0, 0, 0, log.error_code("dropped", "too late"))
     found = page.scrape()
-    assert (
-        found["planned_requests_total"],
-        found["requests_total dropped"],
-        found["backlog_requests"],
-    ) == (10, 1, 3)
-    assert (
-        found["lateness_seconds_bucket 0.0005"],
-        found["lateness_seconds_bucket 0.5"],
-    ) == (1, 2)
-    assert (
-        found["lateness_seconds_bucket 60.0"],
-        found["lateness_seconds_bucket +Inf"],
-    ) == (2, 3)
+    assert found["planned_requests_total"] == 10
+    assert found["requests_total dropped"] == 1
+    assert found["backlog_requests"] == 3
+    assert found["lateness_seconds_bucket 0.0005"] == 1
+    assert found["lateness_seconds_bucket 0.5"] == 2
+    assert found["lateness_seconds_bucket 60.0"] == 2
+    assert found["lateness_seconds_bucket +Inf"] == 3
     page.trial.ended()
     assert page.scrape()["backlog_requests"] == 0
 
@@ -182,7 +179,8 @@ def test_the_metrics_of_shards_add_up_to_those_of_their_trial(tmp_path):
     All show one start.
     """
     workload = make_workload(requests=5, delay=Delay.parse("uniform:1ms,9ms"), shards=2)
-    found, began = [], time.time() - 10.0
+    found = []
+    began = time.time() - 10.0
     for place in range(2):
         page = Page(tmp_path / str(place), take_share(workload, place, 4))
         log = SampleLog(tmp_path / str(place), 0, 3)

@@ -115,7 +115,8 @@ def test_threads_take_the_next_request_themselves_and_live_on_between_runs():
     """As the tasks of `workers` do: handing over each request would cost more than some
     clients need to send it.
     """
-    context, before = NotingContext(), set(threading.enumerate())
+    context = NotingContext()
+    before = set(threading.enumerate())
     threads = open_executor("threads", context)
     threads.run(RequestNumbers(30))
     alive = set(threading.enumerate()) - before

@@ -87,7 +87,8 @@ def test_a_request_without_a_free_place_is_late_and_one_that_is_too_late_is_drop
         found = measure(strategy, workload, server.url)
         assert server.most_in_flight == 2
     assert found.numbers == list(range(60))
-    dropped, late = found.samples.errors["dropped"], lateness(found, workload)
+    dropped = found.samples.errors["dropped"]
+    late = lateness(found, workload)
     assert len(server.seen) == 60 - dropped
     assert 0 < dropped < 60
     ordered = found.samples.records[np.argsort(found.samples.numbers)]

@@ -35,12 +35,10 @@ def test_a_file_needs_little_and_the_rest_has_defaults(mine):
     found = read_experiment(
         mine('question = "Which?"\nstrategies = ["urllib3"]\n[workloads.w]\n')
     )
-    assert (found.upstreams, found.routes, found.rounds, found.seed) == (
-        ["aiohttp"],
-        ["direct"],
-        3,
-        None,
-    )
+    assert found.upstreams == ["aiohttp"]
+    assert found.routes == ["direct"]
+    assert found.rounds == 3
+    assert found.seed is None
     assert found.workloads["w"].first.load.requests == 1000
 
 
@@ -73,11 +71,9 @@ def test_a_baseline_and_a_sweep_that_the_machine_cannot_run_leave_a_valid_plan(
         "httpx-client",
         "httpx-client-behind-link",
     ]
-    assert (full.baseline, plan.baseline, plan.claims) == (
-        "per-request",
-        None,
-        full.claims,
-    )
+    assert full.baseline == "per-request"
+    assert plan.baseline is None
+    assert plan.claims == full.claims
     monkeypatch.setattr(
         strategies,
         "find_spec",
@@ -120,7 +116,8 @@ def test_options_win_over_the_experiment_and_the_plan_says_what_was_changed(mine
         settings={"rounds": 1},
         workload={"requests": 3},
     )
-    assert (plan.rounds, {arm.strategy for arm in plan.arms}) == (1, {"http.client"})
+    assert plan.rounds == 1
+    assert {arm.strategy for arm in plan.arms} == {"http.client"}
     loads = {name: workload.load for name, workload in plan.workloads.items()}
     assert {name: (load.requests, load.duration) for name, load in loads.items()} == {
         "a": (3, None),
@@ -155,14 +152,14 @@ def test_a_precision_limits_the_time_by_the_budget(mine):
         'precision = "3%"\nquestion = "?"\nstrategies = ["urllib3"]\n[workloads.w]\n'
     )
     plan = checked_plan(file, settings={"precision": "3%", "budget": "90s"})
-    assert (plan.precision, plan.time_budget, plan.budget, plan.rounds) == (
-        0.03,
-        90.0,
-        None,
-        5,
-    )
+    assert plan.precision == 0.03
+    assert plan.time_budget == 90.0
+    assert plan.budget is None
+    assert plan.rounds == 5
     plan = checked_plan(file, settings={"budget": "90s"})
-    assert (plan.precision, plan.time_budget, plan.budget) == (0.03, 90.0, None)
+    assert plan.precision == 0.03
+    assert plan.time_budget == 90.0
+    assert plan.budget is None
 
 
 def test_an_arm_that_needs_too_many_open_files_is_left_out_of_a_bundled_one(
