@@ -44,7 +44,8 @@ class _Purity:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
         """Watch the test and its fixtures."""
-        self._is_pure, self._events = item.get_closest_marker("real") is None, set()
+        self._is_pure = item.get_closest_marker("real") is None
+        self._events = set()
         try:
             return (yield)
         finally:

@@ -170,7 +170,8 @@ def _serve(
         f"MOCKUPSTREAM_{name.upper()}": value for name, value in settings.items()
     }
     variables["PYTHONPATH"] = str(ROOT / "servers")
-    port, fd = listener.getsockname()[1], listener.fileno()
+    port = listener.getsockname()[1]
+    fd = listener.fileno()
     with (
         subprocess.Popen(command, env=variables, pass_fds=[fd]) as process,
         _stop(process),

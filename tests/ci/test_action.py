@@ -133,10 +133,8 @@ def wheel(folder: Path, version: str, more: str = "") -> str:
     """Pack the installed urllib3 as a wheel of that version, with more code
     at its end.
     """
-    package, info = (
-        Path(str(distribution("urllib3").locate_file("urllib3"))),
-        f"urllib3-{version}.dist-info",
-    )
+    package = Path(str(distribution("urllib3").locate_file("urllib3")))
+    info = f"urllib3-{version}.dist-info"
     path = folder / f"urllib3-{version}-py3-none-any.whl"
     files = {
         f"urllib3/{one.relative_to(package)}": one.read_text()
@@ -256,7 +254,8 @@ def test_the_comment_replaces_that_of_its_own_workflow_and_no_other(
         assert job.run("Write the comment") == 0, job.log
         lines[name] = (tmp_path / "comment.md").read_text(encoding="utf-8")
     assert lines["speed"].splitlines()[-1] == "<!-- clientlab: speed/a_job_/3.13 -->"
-    bot, person = {"login": "github-actions[bot]"}, {"login": "somebody"}
+    bot = {"login": "github-actions[bot]"}
+    person = {"login": "somebody"}
     bodies = (
         (5, bot, "of another tool"),
         (7, bot, lines["speed"].strip()),

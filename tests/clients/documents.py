@@ -104,7 +104,8 @@ def with_changes(trial: Trial, **changes) -> Trial:
         found = trial.verdict or Verdict(
             bound="mixed", shares=Shares(client=0.5), in_flight=InFlight(client=1.0)
         )
-        bound, busy = changes.pop("bound", found.bound), changes.pop("busy", None)
+        bound = changes.pop("bound", found.bound)
+        busy = changes.pop("busy", None)
         shares = found.shares if busy is None else Shares(**({"client": 0.0} | busy))
         in_flight = changes.pop("in_flight", found.in_flight)
         own["verdict"] = (
@@ -207,7 +208,8 @@ def slices_of(
     """The slices of an open load, from the requests that were planned and had ended by
     the end of each.
     """
-    load, slices = [], []
+    load = []
+    slices = []
     counts = (np.diff(ends, prepend=0).tolist() for ends in (planned, ended or planned))
     for part, (sent, requests) in enumerate(zip(*counts, strict=True)):
         at = seconds * part / len(planned)

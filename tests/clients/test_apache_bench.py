@@ -39,7 +39,8 @@ def test_n_requests_are_completed_and_recorded():
 
     With kept connections, ab may begin some requests too many at the end.
     """
-    requests, in_flight = 50, 8
+    requests = 50
+    in_flight = 8
     workload = make_workload(
         path="/item?x=1",
         method="POST",
@@ -72,7 +73,8 @@ def test_n_requests_are_completed_and_recorded():
 @needs_ab
 @pytest.mark.parametrize("strategy", ["ab", "ab?keepalive=false"])
 def test_concurrency_and_connections_agree_with_the_server(strategy):
-    in_flight, requests = 6, 120
+    in_flight = 6
+    requests = 120
     with counting_server(answer, hold=0.01) as server:
         workload = make_workload(requests=requests, concurrency=in_flight, warmup=1)
         measured = measure(strategy, workload, server.url, on_start=server.reset)
@@ -114,7 +116,9 @@ def test_times_are_interpolated_between_percentiles():
         f"{k},{k / 10 + 1:.3f}\n" for k in range(101)
     )
     hundredths = percentiles(table)
-    assert (hundredths[0], hundredths[50], hundredths[100]) == (0.001, 0.006, 0.011)
+    assert hundredths[0] == 0.001
+    assert hundredths[50] == 0.006
+    assert hundredths[100] == 0.011
     assert spread(hundredths, 101) == pytest.approx(hundredths)
     assert spread(hundredths, 1) == [0.001]
     assert spread(hundredths, 3) == pytest.approx([0.001, 0.006, 0.011])

@@ -159,22 +159,18 @@ def test_a_client_describes_itself(name, kind, executor, policy, description):
     plugins.admit([name])
     strategy = find(name)
     spec = client_spec(strategy.client)
-    assert (spec.kind, strategy.executor, strategy.policy, spec.description) == (
-        kind,
-        executor,
-        policy,
-        description,
-    )
+    assert spec.kind == kind
+    assert strategy.executor == executor
+    assert strategy.policy == policy
+    assert spec.description == description
 
 
 def test_an_executor_describes_itself(mine):
     plugins.admit([f"aiohttp@{mine}:Executor"])
     executor = executor_spec(f"{mine}:Executor")
-    assert (executor.needs, executor.needs_count, executor.concurrent) == (
-        "asyncio",
-        True,
-        True,
-    )
+    assert executor.needs == "asyncio"
+    assert executor.needs_count
+    assert executor.concurrent
 
 
 @pytest.mark.real

@@ -13,22 +13,21 @@ from clients.measured import measure
 
 
 def test_the_settings_of_an_upstream_decide_how_it_is_served():
-    plain, special = find_upstream("flask"), find_upstream("flask?workers=4&threads=8")
-    assert (plain.special, plain.server, plain.workers, plain.threads) == (
-        False,
-        "gunicorn",
-        None,
-        None,
-    )
-    assert (special.framework, special.special, special.workers, special.threads) == (
-        "flask",
-        True,
-        4,
-        8,
-    )
+    plain = find_upstream("flask")
+    special = find_upstream("flask?workers=4&threads=8")
+    assert plain.special is False
+    assert plain.server == "gunicorn"
+    assert plain.workers is None
+    assert plain.threads is None
+    assert special.framework == "flask"
+    assert special.special
+    assert special.workers == 4
+    assert special.threads == 8
     assert find_upstream("aiohttp?server=development&any_path=true").development
     idle = find_upstream("aiohttp?keep_alive=5&proxy_keep_alive=4&max_requests=1000")
-    assert (idle.keep_alive, idle.max_requests, idle.changes_proxy) == (5, 1000, True)
+    assert idle.keep_alive == 5
+    assert idle.max_requests == 1000
+    assert idle.changes_proxy
     assert idle.proxy_times == {"PROXY_IDLE": "300s", "PROXY_KEEP_ALIVE": "4s"}
     assert not special.changes_proxy
 

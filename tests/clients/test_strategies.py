@@ -106,7 +106,8 @@ def test_settings_have_the_type_that_their_text_suggests():
         "b": True,
         "c": None,
     }
-    assert (found.client, found.executor) == ("aiohttp", "workers")
+    assert found.client == "aiohttp"
+    assert found.executor == "workers"
     assert find("trap-small-pool?pool=9").settings == {"pool": 9}
 
 

@@ -229,7 +229,8 @@ def test_a_resumed_run_needs_its_secret_url_again(tmp_path, monkeypatch, capfd):
 @pytest.mark.real
 def test_a_resumed_run_needs_its_secret_headers_again(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    header, said = "Authorization: Bearer SECRET", []
+    header = "Authorization: Bearer SECRET"
+    said = []
 
     def call(*words: str) -> int:
         monkeypatch.setattr(sys, "argv", ["clientlab", *words])

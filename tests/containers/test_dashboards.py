@@ -30,7 +30,9 @@ from running import eventually
 # Their waits are bounded by 300 s each.
 pytestmark = [pytest.mark.real, pytest.mark.release, pytest.mark.timeout(900)]
 
-BASE, SLOWER, FAILING = "base", "slower", "failing"
+BASE = "base"
+SLOWER = "slower"
+FAILING = "failing"
 MINUTES = 30
 EXPERIMENTS = """\
 question = "What do errors and streams look like?"

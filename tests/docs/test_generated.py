@@ -72,10 +72,5 @@ def test_a_stored_run_is_read_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(program, "MOST_TRIALS", 1)
     program.store(tmp_path / "run.json", tmp_path / "two.json.gz", "clientlab run it")
     found = read_run(tmp_path / "two.json.gz")
-    assert (
-        [trial.figures.histogram for trial in found.trials],
-        found.experiment.command,
-    ) == (
-        [None, None],
-        "clientlab run it",
-    )
+    assert [trial.figures.histogram for trial in found.trials] == [None, None]
+    assert found.experiment.command == "clientlab run it"

@@ -31,7 +31,8 @@ def test_the_locks_follow_from_the_dependencies():
     scripts/lock.
     """
     document = tomllib.loads(read("pyproject.toml"))
-    project, groups = document["project"], document["dependency-groups"]
+    project = document["project"]
+    groups = document["dependency-groups"]
     locked = re.findall(
         r"^([\w.-]+)==([^\s;]+)", read("requirements/development.txt"), re.MULTILINE
     )
@@ -64,7 +65,8 @@ def test_each_strategy_of_the_demo_has_a_container_and_one_takes_all_others():
         for service in clients
         if "command" in service
     ]
-    assert (set(offered), len(clients)) == (strategies, len(offered) + 1)
+    assert set(offered) == strategies
+    assert len(clients) == len(offered) + 1
     assert not any("profiles" in service for service in clients)
 
 
@@ -150,7 +152,8 @@ def test_no_pod_can_do_more_than_it_needs():
 @pytest.mark.real
 @with_kubectl
 def test_measured_pods_have_guaranteed_resources():
-    base, overlay = pod_specs("base"), pod_specs("")
+    base = pod_specs("base")
+    overlay = pod_specs("")
     for name in ("flask", "aiohttp", "proxy", "worker"):
         resources = base[name]["containers"][0]["resources"]
         assert resources["requests"] == resources["limits"], name

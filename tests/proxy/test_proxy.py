@@ -120,7 +120,8 @@ def test_requests_arrive_as_they_were_sent(routed: Routed) -> None:
         connection.putheader("X-Own", "1")
         connection.endheaders(body)
         document = json.loads(connection.getresponse().read())
-    assert (document["method"], document["body"]["length"]) == ("PUT", len(body))
+    assert document["method"] == "PUT"
+    assert document["body"]["length"] == len(body)
     assert document["headers"]["x-own"] == "1"
     assert "accept-encoding" not in document["headers"]
     assert "x-forwarded-for" in document["headers"]
@@ -132,12 +133,10 @@ def test_responses_arrive_as_they_were_sent(
 ) -> None:
     routed = both[framework]
     for path in ("/?status=503", "/nope", "/?delay=61s", "/status/204", "/todos/1"):
-        direct, proxied = routed.upstream.ask(path), routed.site.ask(path)
-        assert (path, direct.status, direct.body) == (
-            path,
-            proxied.status,
-            proxied.body,
-        )
+        direct = routed.upstream.ask(path)
+        proxied = routed.site.ask(path)
+        assert direct.status == proxied.status
+        assert direct.body == proxied.body
         assert direct.headers["Server-Timing"] == proxied.headers["Server-Timing"]
 
 
@@ -157,18 +156,14 @@ def test_sites_with_tls_speak_the_requested_version(
     """Each name of the proxy has a certificate of its own CA."""
     context = ssl.create_default_context(cafile=str(routed.secure.ca_file))
     for name in ("127.0.0.1", "localhost", "proxy.test"):
-        headers, url = (
-            {"Host": f"{name}:{routed.secure.port}"},
-            f"https://127.0.0.1:{routed.secure.port}/todos/7",
-        )
+        headers = {"Host": f"{name}:{routed.secure.port}"}
+        url = f"https://127.0.0.1:{routed.secure.port}/todos/7"
         with httpx.Client(http2=http2, verify=context) as client:
             response = client.get(
                 url, headers=headers, extensions={"sni_hostname": name}
             )
-        assert (response.status_code, response.http_version) == (
-            200,
-            "HTTP/2" if http2 else "HTTP/1.1",
-        )
+        assert response.status_code == 200
+        assert response.http_version == ("HTTP/2" if http2 else "HTTP/1.1")
         assert response.content == routed.upstream.ask("/todos/7").body
         assert "Alt-Svc" not in response.headers
 

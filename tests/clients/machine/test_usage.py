@@ -15,7 +15,8 @@ from clientlab.machine.usage import (
 )
 from clientlab.trial.sample_log import MAPPED_FILES
 
-KIB, MIB = 1 << 10, 1 << 20
+KIB = 1 << 10
+MIB = 1 << 20
 LOG = (
     "7f00-7f01 rw-s 00000000 08:01 7   /tmp/trial-0000/trial.samples\nSize:  99"
     " kB\nRss:   {} kB\nPss:   9 kB\n"
@@ -85,7 +86,8 @@ def test_the_lowest_limit_on_the_path_counts(tmp_path, monkeypatch):
     }
     system = write_groups(tmp_path, "/a/b/c", files)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    assert (cpu_usable(system), memory_limit(system)) == (1.5, 512 * MIB)
+    assert cpu_usable(system) == 1.5
+    assert memory_limit(system) == 512 * MIB
 
 
 @pytest.mark.parametrize("group", ["/", "/docker/abc", "/../../other"])
@@ -93,7 +95,8 @@ def test_a_container_sees_its_own_group_as_the_root(group, tmp_path):
     system = write_groups(
         tmp_path, group, {"cpu.max": "25000 100000", "memory.max": str(64 * MIB)}
     )
-    assert (cpu_usable(system), memory_limit(system)) == (0.25, 64 * MIB)
+    assert cpu_usable(system) == 0.25
+    assert memory_limit(system) == 64 * MIB
 
 
 def test_memory_left_is_the_least_of_all_groups_and_counts_cached_files_as_free(

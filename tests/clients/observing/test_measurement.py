@@ -354,7 +354,8 @@ def test_a_trial_ends_at_each_of_its_limits(answer, workload, limits, reason):
 
 
 def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
-    seen, finished = [], []
+    seen = []
+    finished = []
     context = TrialContext(
         strategies.find("http.client"),
         make_workload(),
@@ -364,7 +365,8 @@ def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
     watch = measurement.Watch(
         context, SimpleNamespace(each=[]), math.inf, 30, finished.append, seen.append
     )
-    warm_up, log = SampleLog(tmp_path / "warm-up", 0, 4), SampleLog(tmp_path, 0, 20)
+    warm_up = SampleLog(tmp_path / "warm-up", 0, 4)
+    log = SampleLog(tmp_path, 0, 20)
     looks = [watch.report_progress()]
     warm_up.write_late(0, 1.0, 0.1, 0, 0, 1)
     looks.append(watch.report_progress())
@@ -376,11 +378,9 @@ def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
     looks += [watch.report_progress(), watch.report_progress()]
     warm_up.close(0)
     log.close(0)
-    assert (looks, finished, seen) == (
-        [0, 1, 4, 6, 6],
-        [0, 0, 3, 5, 5],
-        [0, 1, 4, 0, 0],
-    )
+    assert looks == [0, 1, 4, 6, 6]
+    assert finished == [0, 0, 3, 5, 5]
+    assert seen == [0, 1, 4, 0, 0]
 
 
 @pytest.mark.parametrize("client", ["requests-session", "aiohttp"])

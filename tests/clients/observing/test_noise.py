@@ -45,7 +45,8 @@ def test_a_disturbance_is_the_growth_of_every_counter(tmp_path):
     write_counters(
         tmp_path, busy=100, steal=5, total=1_000_000, threads={7: 4_000_000, 8: 0}
     )
-    machine, threads = read_machine(tmp_path), read_threads([7, 99], tmp_path)
+    machine = read_machine(tmp_path)
+    threads = read_threads([7, 99], tmp_path)
     write_counters(
         tmp_path,
         busy=350,
@@ -67,7 +68,8 @@ def test_a_disturbance_is_the_growth_of_every_counter(tmp_path):
 
 def test_a_counter_that_the_system_does_not_show_is_unknown(tmp_path):
     """Not 0. Only the busy share is read from the real machine, so it may be known."""
-    machine, threads = read_machine(tmp_path), read_threads([7], tmp_path)
+    machine = read_machine(tmp_path)
+    threads = read_threads([7], tmp_path)
     found = compute_disturbance(
         [(machine, read_machine(tmp_path))], [(threads, threads)]
     )

@@ -46,13 +46,11 @@ def test_a_trial_that_was_appended_is_in_the_run_when_it_is_read(store):
     """The run file does not change until the next save, which takes over the trials and
     removes the journal.
     """
-    name, trials = (
-        NAMES[2],
-        [
-            a_measured_trial("urllib3", order + 1, 0.1 + 0.2, order=order)
-            for order in range(3)
-        ],
-    )
+    name = NAMES[2]
+    trials = [
+        a_measured_trial("urllib3", order + 1, 0.1 + 0.2, order=order)
+        for order in range(3)
+    ]
     store.save(running(name))
     begun = store.find(name).read_bytes()
     for count, trial in enumerate(trials):
@@ -110,8 +108,10 @@ def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(
 
 
 def test_a_full_disk_leaves_the_last_save_whole(store):
-    file, limits = store.find(NAMES[0]), resource.getrlimit(resource.RLIMIT_FSIZE)
-    before, run = file.read_bytes(), store.read(NAMES[0])
+    file = store.find(NAMES[0])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = file.read_bytes()
+    run = store.read(NAMES[0])
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))
     try:
         with pytest.raises(IncompleteRun, match=f"{file}: File too large"):
@@ -210,13 +210,12 @@ def test_a_run_file_may_be_packed_by_gzip(tmp_path):
 
 def test_each_column_has_every_request_in_the_order_of_its_start(tmp_path):
     records = np.zeros(3, RECORD)
-    records["start"], records["seconds"] = [100.5, 101.0, 103.0], [0.25, 0.5, 1.0]
+    records["start"] = [100.5, 101.0, 103.0]
+    records["seconds"] = [0.25, 0.5, 1.0]
     records["elapsed"] = [0.125, 0.25, 0.5]
-    records["bytes"], records["status"], records["error"] = (
-        [150, 0, 0],
-        [200, 0, 0],
-        [0, 6, 64],
-    )
+    records["bytes"] = [150, 0, 0]
+    records["status"] = [200, 0, 0]
+    records["error"] = [0, 6, 64]
     samples = Samples(
         records, np.array([7, 5, 9]), {}, {}, {6: "reset", 64: "other:Odd"}
     )

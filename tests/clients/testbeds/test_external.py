@@ -29,7 +29,8 @@ pytestmark = pytest.mark.real
 )
 def test_a_url_has_a_server_and_a_path_with_its_query(rest, path, server):
     testbed = ExternalTarget(server.url + rest)
-    assert (testbed.path, testbed.name) == (path, f"127.0.0.1:{server.port}")
+    assert testbed.path == path
+    assert testbed.name == f"127.0.0.1:{server.port}"
     assert testbed.address == PeerAddress(server.url)
     assert testbed.address.port == server.port
 

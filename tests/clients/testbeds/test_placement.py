@@ -31,7 +31,9 @@ needs_affinity = pytest.mark.skipif(
 def test_client_and_servers_never_share_a_core(cores, proxied, client, upstream, proxy):
     """Upstream and proxy share a core if there is only one for both."""
     found = place([[cpu] for cpu in range(cores)], proxied=proxied)
-    assert (found.client, found.upstream, found.proxy) == (client, upstream, proxy)
+    assert found.client == client
+    assert found.upstream == upstream
+    assert found.proxy == proxy
 
 
 def test_both_threads_of_a_core_go_to_one_part(tmp_path):
@@ -55,7 +57,8 @@ def test_one_core_is_not_divided(monkeypatch):
 @pytest.mark.real
 @needs_affinity
 def test_all_processes_of_a_trial_stay_on_their_cpus():
-    cpu, found = max(os.sched_getaffinity(0)), []
+    cpu = max(os.sched_getaffinity(0))
+    found = []
 
     def note() -> None:
         found.extend(process.cpu_affinity() for process in trial_processes())

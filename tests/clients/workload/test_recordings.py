@@ -85,17 +85,16 @@ def test_equal_requests_of_an_access_log_become_one_with_a_weight(replay, end):
     recorded = recorded_for(
         replay(*(log_line(one, end=end) for one in (*wanted, *others)), "")
     )
-    assert (lines_of(recorded), recorded.weights) == (["GET /a?b=c", "HEAD /"], [2, 1])
+    assert lines_of(recorded) == ["GET /a?b=c", "HEAD /"]
+    assert recorded.weights == [2, 1]
     assert {one.body for one in recorded.requests} == {None}
     assert [
         text.split()[0] for text in recorded.left_out.split(", ") if text[0].isdigit()
     ] == ["1", "3"]
     once = recorded_for(replay(*(log_line(one, end=end) for one in wanted[:2])))
-    assert (lines_of(once), once.weights, once.left_out) == (
-        ["GET /a?b=c", "HEAD /"],
-        [],
-        "",
-    )
+    assert lines_of(once) == ["GET /a?b=c", "HEAD /"]
+    assert once.weights == []
+    assert once.left_out == ""
 
 
 def test_a_log_of_caddy_has_other_lines_and_other_hosts(replay):
@@ -108,10 +107,8 @@ def test_a_log_of_caddy_has_other_lines_and_other_hosts(replay):
         caddy_line("/1", logger="http.log.error"),
     )
     recorded = recorded_for(replay(*lines))
-    assert (lines_of(recorded), recorded.requests[0].headers) == (
-        ["GET /1", "GET /2"],
-        {"Accept": "x/y"},
-    )
+    assert lines_of(recorded) == ["GET /1", "GET /2"]
+    assert recorded.requests[0].headers == {"Accept": "x/y"}
     assert (
         recorded.left_out
         == "2 that are not HTTP requests, 1 for other hosts than a.test"
@@ -217,7 +214,8 @@ def test_logs_of_other_proxies_have_hosts_and_starts(replay, lines, prefix):
     Times are the starts, not the ends that the lines also have.
     """
     recorded = recorded_for(replay(*(prefix + line for line in lines)))
-    assert (lines_of(recorded), recorded.weights) == (["GET /1"], [2])
+    assert lines_of(recorded) == ["GET /1"]
+    assert recorded.weights == [2]
     assert sorted(recorded.left_out.split(", ")) == [
         "1 for other hosts than a.test",
         "1 that are not HTTP requests",
@@ -242,7 +240,8 @@ def test_a_line_without_a_status_is_left_out_alone(replay, line):
         OTHER_LOGS["alb"][0] if line.startswith("http") else log_line("GET /1 HTTP/1.1")
     )
     recorded = recorded_for(replay(line, good))
-    assert (lines_of(recorded), recorded.left_out) == (["GET /1"], "1 without a status")
+    assert lines_of(recorded) == ["GET /1"]
+    assert recorded.left_out == "1 without a status"
 
 
 def test_targets_of_vegeta_have_lists_of_headers_and_bodies_in_base64(replay):
@@ -257,11 +256,9 @@ def test_targets_of_vegeta_have_lists_of_headers_and_bodies_in_base64(replay):
     )
     first, second = recorded_for(replay(*map(json.dumps, lines))).requests
     assert first.url == "/1"
-    assert (second.method, second.body, second.headers) == (
-        "PUT",
-        b"hi",
-        {"X": "1, 2", "Cookie": "a; b"},
-    )
+    assert second.method == "PUT"
+    assert second.body == b"hi"
+    assert second.headers == {"X": "1, 2", "Cookie": "a; b"}
     with pytest.raises(FieldError, match="line 1: its body"):  # it may be text
         recorded_for(
             replay(
@@ -275,10 +272,8 @@ def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay)
     posted = {"mimeType": "application/x-www-form-urlencoded", "params": params}
     form = {"method": "POST", "url": "http://a.test/", "postData": posted}
     (request,) = recorded_for(replay(har_of(form))).requests
-    assert (request.body, request.headers) == (
-        b"q=a+b%26&e=",
-        {"Content-Type": posted["mimeType"]},
-    )
+    assert request.body == b"q=a+b%26&e="
+    assert request.headers == {"Content-Type": posted["mimeType"]}
     upload = {
         **form,
         "postData": {**posted, "mimeType": "multipart/form-data; boundary=x"},
@@ -325,10 +320,8 @@ def test_an_entry_that_cannot_be_read_is_named_or_skipped_and_counted(replay):
         recorded_for(replay(*lines))
     assert "hush" not in str(refusal.value)
     recorded = recorded_for(replay(*lines, skip_bad=True))
-    assert (lines_of(recorded), recorded.left_out) == (
-        ["GET /a"],
-        "2 that cannot be read",
-    )
+    assert lines_of(recorded) == ["GET /a"]
+    assert recorded.left_out == "2 that cannot be read"
     with pytest.raises(FieldError, match="no request that can be sent; left out: 1 "):
         recorded_for(replay(log_line("POST /a HTTP/1.1")))
 
@@ -371,16 +364,12 @@ def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, 
     """Sorted, and relative to the first. Shards keep the start of every request."""
     workload = pin_recorded_requests(replay(*lines, replay_times=True, shards=2))
     check_load(workload)
-    assert (is_open(workload), is_warm(workload), workload.load.requests) == (
-        True,
-        True,
-        len(starts),
-    )
+    assert is_open(workload)
+    assert is_warm(workload)
+    assert workload.load.requests == len(starts)
     assert lines_of(recorded_for(workload)) == [f"GET /{k}" for k in order]
-    schedule, parts = (
-        arrivals_of(workload),
-        [take_share(workload, index, 2) for index in range(2)],
-    )
+    schedule = arrivals_of(workload)
+    parts = [take_share(workload, index, 2) for index in range(2)]
     assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(
         starts
     )
