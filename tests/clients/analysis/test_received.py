@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from clientlab import plugins
@@ -15,7 +14,7 @@ from clientlab.analysis.received import (
     find_impossible_times,
     hash_request,
 )
-from clientlab.observing.samples import RECORD, Samples, find_delay_shares
+from clientlab.observing.samples import Samples, find_delay_shares
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.servers import Endpoint, read_upstream
@@ -24,6 +23,7 @@ from clientlab.workload.values import Delay, Statuses
 from clientlab.workload.workload import make_workload
 from clients.documents import a_planned_trial
 from clients.fake_testbed import FakeTestbed
+from clients.sampled import records_of, samples_of
 from mockupstream.metrics import digest_of
 from running import development
 
@@ -113,42 +113,35 @@ def test_only_honest_functions_are_ranked(name, reason, measured):
 )
 def test_both_sides_have_the_same_hash(target):
     """They share no code. What a library percent-encodes makes no difference."""
-    assert (
-        hash_request("PUT", target)
-        == digest_of("PUT", target)
-        != hash_request("GET", target)
-    )
-    assert (
-        hash_request("GET", "/a%7Eb")
-        == hash_request("GET", "/a~b")
-        != hash_request("GET", "/a-b")
-    )
+    assert hash_request("PUT", target) == digest_of("PUT", target)
+    assert hash_request("PUT", target) != hash_request("GET", target)
+    encoded = hash_request("GET", "/a%7Eb")
+    assert encoded == hash_request("GET", "/a~b")
+    assert encoded != hash_request("GET", "/a-b")
 
 
 def samples(seconds, errors) -> Samples:
     """Requests of 50 bytes, answered with 200 unless they have an error."""
-    records = np.zeros(len(seconds), RECORD)
-    records["seconds"] = seconds
-    records["error"] = errors
-    records["status"] = np.where(records["error"], 0, 200)
-    records["bytes"] = np.where(records["error"], 0, 50)
-    return Samples(records, np.arange(len(seconds)), {}, {}, {})
+    records = records_of(0, seconds, errors)
+    succeeded = records["error"] == 0
+    records["status"][succeeded] = 200
+    records["bytes"][succeeded] = 50
+    return samples_of(records)
 
 
 def use_of(
     requests: int = 10, method: str = "GET", target: str = "/bytes/50?a=b", **changes
 ) -> ServerUse:
     """What an upstream counts that sends 50 bytes in answer to each request."""
-    counted = {
-        "requests": requests,
-        "request_digest": requests * hash_request(method, target),
-    }
-    counted |= {
-        "failed_requests": 0,
-        "response_body_bytes": 50 * requests,
-        "request_body_bytes": 0,
-    }
-    return ServerUse(cpu_seconds=0.0, **counted | changes)
+    use = ServerUse(
+        cpu_seconds=0.0,
+        requests=requests,
+        request_digest=requests * hash_request(method, target),
+        failed_requests=0,
+        response_body_bytes=50 * requests,
+        request_body_bytes=0,
+    )
+    return use.updated(**changes)
 
 
 @pytest.mark.parametrize(
@@ -164,13 +157,11 @@ def use_of(
     ],
 )
 def test_the_upstreams_counts_tell_what_a_wrong_function_did(changes, reason):
-    found = (
-        samples([0.01] * 10, [0] * 10),
-        a_planned_trial(),
-        make_workload(path="/bytes/50?a=b"),
-    )
-    assert find_difference(*found, use_of()) is None
-    assert reason in find_difference(*found, use_of(**changes))
+    found = samples([0.01] * 10, 0)
+    planned = a_planned_trial()
+    workload = make_workload(path="/bytes/50?a=b")
+    assert find_difference(found, planned, workload, use_of()) is None
+    assert reason in find_difference(found, planned, workload, use_of(**changes))
 
 
 @pytest.mark.parametrize(
@@ -179,29 +170,30 @@ def test_the_upstreams_counts_tell_what_a_wrong_function_did(changes, reason):
 )
 def test_a_request_cannot_end_before_its_delay(seconds, error, early):
     """Beyond what two clocks differ by. A failed request can: its connection broke."""
-    found = find_impossible_times(
-        samples([0.021, seconds], [0, error]), make_workload(delay=Delay.parse("20ms"))
-    )
+    workload = make_workload(delay=Delay.parse("20ms"))
+    found = find_impossible_times(samples([0.021, seconds], [0, error]), workload)
     assert (found is not None) == early
 
 
 def test_parts_of_delays_are_expected_where_they_were_sent():
     """Four slots begin with a fourth, two, three, and all of the delay."""
-    found = samples([0.021] * 10, [0] * 10)
+    found = samples([0.021] * 10, 0)
+    planned = a_planned_trial()
     workload = make_workload(path="/bytes/50", delay=Delay.parse("20ms"))
-    targets = [
-        f"/bytes/50?delay={delay:.6f}" for delay in (0.005, 0.010, 0.015, *[0.02] * 7)
-    ]
-    use = use_of(request_digest=sum(hash_request("GET", target) for target in targets))
-    staggered = replace(found, delay_shares=find_delay_shares(found.numbers, [0], 4))
-    assert find_difference(staggered, a_planned_trial(), workload, use) is None
-    assert find_difference(found, a_planned_trial(), workload, use) is not None
+    digest = 0
+    for delay in (0.005, 0.010, 0.015, *[0.02] * 7):
+        digest += hash_request("GET", f"/bytes/50?delay={delay:.6f}")
+    use = use_of(request_digest=digest)
+    shares = find_delay_shares(found.numbers, [0], 4)
+    staggered = replace(found, delay_shares=shares)
+    assert find_difference(staggered, planned, workload, use) is None
+    assert find_difference(found, planned, workload, use) is not None
 
 
 @pytest.mark.parametrize(("route", "fits"), [("direct", False), ("proxy", True)])
 def test_an_expected_5xx_may_be_the_answer_of_a_proxy(route, fits):
     """Then it need not have reached the upstream, nor waited for its delay."""
-    found = samples([0.021] * 4 + [0.001] * 4, [0] * 8)
+    found = samples([0.021] * 4 + [0.001] * 4, 0)
     found.records["status"][4:] = 502
     found.records["bytes"][4:] = 0
     use = use_of(4, target="/bytes/50?delay=0.020000")
@@ -233,10 +225,7 @@ def test_requests_without_a_response_may_have_reached_the_upstream_or_not(
     `others`: held before the trial, by an upstream of four threads.
     """
     use = use_of(got, target="/bytes/50", in_flight=others, slots=4)
-    found = find_difference(
-        samples([0.01] * 10, [0] * 8 + [1, 1]),
-        a_planned_trial(),
-        make_workload(path="/bytes/50"),
-        use,
-    )
+    calls = samples([0.01] * 10, [0] * 8 + [1, 1])
+    workload = make_workload(path="/bytes/50")
+    found = find_difference(calls, a_planned_trial(), workload, use)
     assert (found is None) == fits

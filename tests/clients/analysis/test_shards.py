@@ -21,7 +21,6 @@ from clientlab.analysis.shards import (
 )
 from clientlab.conformance.server import counting_server, ok
 from clientlab.observing.measurement import Measurement
-from clientlab.observing.samples import RECORD, Samples
 from clientlab.results.server_counters import ServerCounters
 from clientlab.results.trial import ClockOffset, Outcome, utc_now
 from clientlab.running.trial_runner import TrialRunner
@@ -31,6 +30,7 @@ from clientlab.workload.workload import Workload, make_workload, take_share
 from clients.documents import a_planned_trial
 from clients.fake_testbed import FakeTestbed
 from clients.measured import is_alive, trial_processes
+from clients.sampled import records_of, samples_of
 
 
 def trial_of(
@@ -38,34 +38,30 @@ def trial_of(
     folder,
     workload,
     strategy="urllib3@threads",
-    in_flight=6,
     progressed=lambda _: None,
     **runner,
 ):
-    planned = a_planned_trial(strategy).updated(concurrency=in_flight)
-    return TrialRunner(FakeTestbed(server), **runner)(
-        planned, workload, folder, progressed
-    )
+    planned = a_planned_trial(strategy).updated(concurrency=6)
+    run = TrialRunner(FakeTestbed(server), **runner)
+    return run(planned, workload, folder, progressed)
 
 
 def workload_of(**fields) -> Workload:
-    return make_workload(
-        **{
-            "requests": 50,
-            "warmup": 0,
-            "timeout": 5.0,
-            "concurrency": 6,
-            "shards": 3,
-            "path": "/{k}",
-        }
-        | fields
-    )
+    usual = {
+        "requests": 50,
+        "warmup": 0,
+        "timeout": 5.0,
+        "concurrency": 6,
+        "shards": 3,
+        "path": "/{k}",
+    }
+    return make_workload(**usual | fields)
 
 
-def measured_targets(server) -> list[str]:
-    return sorted(
-        seen.target for seen in server.seen if not seen.target.startswith("/-")
-    )
+def answer(seen):
+    """Every request but one is found."""
+    status = "404 Not Found" if seen.target == "/7" else "200 OK"
+    return ok(b"x" * 10, status)
 
 
 @pytest.mark.real
@@ -75,78 +71,63 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     """Requests, errors, connections, bytes and quantiles are exact; each shard's own
     figures are kept, and add up.
     """
-    with counting_server(
-        lambda seen: ok(b"x" * 10, "404 Not Found" if seen.target == "/7" else "200 OK")
-    ) as server:
+    with counting_server(answer) as server:
         trial = trial_of(server, tmp_path, workload_of(warmup=3), keep_samples=True)
     shards = trial.shards
     assert trial.status == "done"
     assert trial.figures.requests == 50
     assert trial.figures.bytes_received == 500
     assert trial.figures.errors == {"status-4xx": 1}
-    assert sorted(seen.target for seen in server.seen[-50:]) == sorted(
-        f"/{k}" for k in range(50)
-    )
-    assert [(shard.figures.requests, shard.concurrency) for shard in shards] == [
-        (17, 2),
-        (17, 2),
-        (16, 2),
-    ]
-    assert trial.measured.cpu_seconds == pytest.approx(
-        sum(shard.measured.cpu_seconds for shard in shards)
-    )
-    assert trial.measured.connections_opened == sum(
-        shard.measured.connections_opened for shard in shards
-    )
-    assert trial.figures.latency_seconds.max == max(
-        shard.figures.latency_seconds.max for shard in shards
-    )
+    sent = {seen.target for seen in server.seen[-50:]}
+    assert sent == {f"/{k}" for k in range(50)}
+    assert [shard.figures.requests for shard in shards] == [17, 17, 16]
+    assert {shard.concurrency for shard in shards} == {2}
+    cpu = sum(shard.measured.cpu_seconds for shard in shards)
+    assert trial.measured.cpu_seconds == pytest.approx(cpu)
+    opened = sum(shard.measured.connections_opened for shard in shards)
+    assert trial.measured.connections_opened == opened
+    longest = max(shard.figures.latency_seconds.max for shard in shards)
+    assert trial.figures.latency_seconds.max == longest
+    began = min(shard.measured.began for shard in shards)
+    assert trial.measured.began == began
     ends = [
-        shard.measured.began - trial.measured.began + shard.measured.wall_seconds
-        for shard in shards
+        shard.measured.began - began + shard.measured.wall_seconds for shard in shards
     ]
-    assert min(shard.measured.began for shard in shards) == trial.measured.began
-    assert trial.figures.wall_seconds == pytest.approx(max(ends), abs=1e-5)
+    wall = trial.figures.wall_seconds
+    assert wall == pytest.approx(max(ends), abs=1e-5)
     assert trial.figures.tail_seconds == pytest.approx(max(ends) - min(ends), abs=1e-5)
-    assert (
-        0.5 * 49 / trial.figures.wall_seconds
-        < trial.figures.requests_per_second
-        <= 1.01 * 49 / min(ends)
-    )
+    rate = trial.figures.requests_per_second
+    assert 0.5 * 49 / wall < rate <= 1.01 * 49 / min(ends)
     assert sum(row.requests for row in trial.figures.over_time) == 50
     assert sum(row.errors for row in trial.figures.over_time) == 1
-    assert (
-        trial.servers.upstream.requests == 50
-    )  # from behind the last warm-up to behind the last shard's end
+    # From behind the last warm-up to behind the last shard's end.
+    assert trial.servers.upstream.requests == 50
     noise = trial.measured.disturbance
     assert noise is None or noise.others_cpu_seconds is not None
     assert [path.name for path in tmp_path.iterdir()] == ["samples"]
     samples = np.load(tmp_path / "samples" / "trial-0000.npz")
-    seconds = samples["seconds"]
-    number = samples["number"]
-    good = samples["status"] == 200
-    assert sorted(number) == list(range(50))
-    for part, of in (
-        (trial, number >= 0),
-        *((shard, number % 3 == place) for place, shard in enumerate(shards)),
-    ):
-        assert part.figures.latency_seconds == compute_quantiles(
-            seconds[of & good], seconds[of & ~good]
-        )
+    assert sorted(samples["number"]) == list(range(50))
+
+    def quantiles_of(wanted):
+        seconds = samples["seconds"][wanted]
+        good = samples["status"][wanted] == 200
+        return compute_quantiles(seconds[good], seconds[~good])
+
+    assert trial.figures.latency_seconds == quantiles_of(slice(None))
+    for place, shard in enumerate(shards):
+        own = samples["number"] % 3 == place
+        assert shard.figures.latency_seconds == quantiles_of(own)
 
 
 @pytest.mark.real
 def test_an_open_load_is_divided_without_a_change_of_its_schedule(tmp_path):
+    workload = workload_of(requests=None, rate=200, duration=0.5)
     with counting_server(lambda _: ok(b"")) as server:
-        trial = trial_of(
-            server,
-            tmp_path,
-            workload_of(requests=None, rate=200, duration=0.5),
-            "aiohttp@workers",
-        )
+        trial = trial_of(server, tmp_path, workload, "aiohttp@workers")
     assert trial.status == "done"
     assert trial.figures.requests == 100
-    assert measured_targets(server) == sorted(f"/{k}" for k in range(100))
+    measured = [seen.target for seen in server.seen if not seen.target.startswith("/-")]
+    assert sorted(measured) == sorted(f"/{k}" for k in range(100))
     load = trial.figures.open_load
     assert load.achieved_per_second <= load.planned_per_second == pytest.approx(200)
     assert sum(row.planned for row in load.over_time) == 100
@@ -184,28 +165,21 @@ def a_report(
     *,
     shards: int = 2,
     began: float = 0.0,
-    errors=None,
-    kinds=None,
-    delay_shares=None,
+    errors=0,
+    **of_samples,
 ) -> ShardReport:
     """The report of a shard whose clock is 50 s ahead of the lab's, and whose requests
     followed each other.
 
     `began`: seconds after the agreed start, which is at 1.7e9 by the lab's clock.
     """
-    start = AgreedStart(
-        f"host-{index}",
-        shards,
-        lambda: (1.7e9, ClockOffset(seconds=-50.0, error_seconds=0.0)),
-    )
+    offset = ClockOffset(seconds=-50.0, error_seconds=0.0)
+    start = AgreedStart(f"host-{index}", shards, lambda: (1.7e9, offset))
     start.meet()
-    records = np.zeros(len(seconds), RECORD)
     first = start.wait_almost() + began
-    records["seconds"] = seconds
-    records["start"] = first + np.cumsum(seconds) - seconds
-    records["error"] = errors or 0
+    starts = first + np.cumsum(seconds) - seconds
+    records = records_of(starts, seconds, errors)
     records["bytes"] = 21
-    records["done"] = 1
     outcome = Outcome(
         began=first,
         wall_seconds=max(1e-3, float(seconds.sum())),
@@ -216,21 +190,16 @@ def a_report(
         connections_in_all=1,
         processes=1,
     )
-    samples = Samples(
-        records, np.arange(len(seconds)), {}, {}, kinds or {}, delay_shares=delay_shares
-    )
-    share = take_share(
-        make_workload(requests=1, shards=shards), index, PLANNED.concurrency
-    )
-    return make_shard_report(
-        share, Measurement(outcome, samples), ServerCounters(), ServerCounters(), start
-    )
+    workload = make_workload(requests=1, shards=shards)
+    share = take_share(workload, index, PLANNED.concurrency)
+    measurement = Measurement(outcome, samples_of(records, **of_samples))
+    none = ServerCounters()
+    return make_shard_report(share, measurement, none, none, start)
 
 
-def merged(reports, requests: int):
-    workload = make_workload(
-        requests=requests, shards=len(reports), concurrency=len(reports)
-    )
+def merged(reports, **workload):
+    """The trial of two shards."""
+    workload = make_workload(shards=2, concurrency=2, **workload)
     return merge_shards(Begun(PLANNED, workload, utc_now(), 30.0), reports)
 
 
@@ -247,7 +216,7 @@ def test_the_samples_of_all_shards_are_pooled():
         errors=[0] * 498 + [64, 65],
         kinds={64: "other:New", 65: "other:Odd"},
     )
-    trial = merged([second, first], 1000)
+    trial = merged([second, first], requests=1000)
     assert trial.status == "done"
     assert trial.figures.requests == 1000
     assert trial.figures.bytes_received == 21_000
@@ -255,13 +224,9 @@ def test_the_samples_of_all_shards_are_pooled():
     answered = np.concatenate([draw[0][:-1], draw[1][:-2]])
     failed = np.concatenate([draw[0][-1:], draw[1][-2:]])
     assert trial.figures.latency_seconds == compute_quantiles(answered, failed)
-    assert [
-        (shard.host, shard.figures.requests, shard.concurrency)
-        for shard in trial.shards
-    ] == [
-        ("host-0", 500, 3),
-        ("host-1", 500, 2),
-    ]
+    assert [shard.host for shard in trial.shards] == ["host-0", "host-1"]
+    assert [shard.figures.requests for shard in trial.shards] == [500, 500]
+    assert [shard.concurrency for shard in trial.shards] == [3, 2]
     assert trial.start_spread == pytest.approx(0.5, abs=1e-5)
 
 
@@ -275,10 +240,7 @@ def test_shards_know_what_part_of_a_delay_their_first_requests_asked_for():
         a_report(index, 0.0201 * shares, delay_shares=shares)
         for index, shares in enumerate((halves, whole))
     ]
-    workload = make_workload(
-        duration=1.0, delay=Delay.parse("20ms"), shards=2, concurrency=2
-    )
-    trial = merge_shards(Begun(PLANNED, workload, utc_now(), 30.0), reports)
+    trial = merged(reports, duration=1.0, delay=Delay.parse("20ms"))
     assert trial.status == "done"
     assert trial.reason is None
     assert trial.figures.delay_seconds == pytest.approx(0.11 / 6)
@@ -286,9 +248,9 @@ def test_shards_know_what_part_of_a_delay_their_first_requests_asked_for():
 
 def test_shards_that_end_apart_have_the_rate_of_the_time_in_which_all_sent():
     """5,000 requests in 5 s and 5,000 in 20 s were 1,250/s together, and not 500/s."""
-    trial = merged(
-        [a_report(0, np.full(5000, 1e-3)), a_report(1, np.full(5000, 4e-3))], 10_000
-    )
+    short = a_report(0, np.full(5000, 1e-3))
+    long = a_report(1, np.full(5000, 4e-3))
+    trial = merged([short, long], requests=10_000)
     assert trial.status == "done", trial.reason
     assert trial.figures.requests_per_second == pytest.approx(1250, rel=0.02)
     assert trial.figures.wall_seconds == pytest.approx(20.0)
@@ -296,6 +258,8 @@ def test_shards_that_end_apart_have_the_rate_of_the_time_in_which_all_sent():
 
 
 def test_a_shard_that_lacks_requests_fails_the_trial():
-    trial = merged([a_report(0, np.full(4, 1e-3)), a_report(1, np.full(3, 1e-3))], 8)
+    four = a_report(0, np.full(4, 1e-3))
+    three = a_report(1, np.full(3, 1e-3))
+    trial = merged([four, three], requests=8)
     assert trial.status == "failed"
     assert trial.reason == "7 of 8 requests were finished; shard 2: 3 of 4"

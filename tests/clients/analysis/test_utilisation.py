@@ -17,12 +17,13 @@ from clientlab.analysis.utilisation import (
     find_shares,
 )
 from clientlab.observing.measurement import Measurement
-from clientlab.observing.samples import RECORD, Samples
+from clientlab.observing.samples import Samples
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.trial import Disturbance, InFlight, Outcome, Placement, Shares
 from clientlab.workload.values import Link
 from clientlab.workload.workload import make_workload
 from clients.documents import a_planned_trial
+from clients.sampled import records_of, samples_of
 
 CORES = 4.0
 IDLE = ServerUse(cpu_seconds=0.1)
@@ -43,19 +44,19 @@ def outcome(
     """A trial's outcome with what these shares need, on a machine whose cores were busy
     for 90 %.
     """
-    counts = dict.fromkeys(
-        ("connections_begun", "connections_opened", "connections_in_all"), connections
-    )
-    return Outcome(
+    made = Outcome(
         began=0.0,
         wall_seconds=wall,
         cpu_seconds=cpu,
         peak_rss_bytes=0,
         processes=processes,
+        callers=processes,
+        connections_begun=connections,
+        connections_opened=connections,
+        connections_in_all=connections,
         disturbance=Disturbance(seconds=wall, busy_share=0.9),
-        **counts,
-        **{"callers": processes, **more},
     )
+    return made.updated(**more)
 
 
 def planned(strategy: str, concurrency: int = 32, **changes):
@@ -66,22 +67,21 @@ def shares(
     strategy: str = "urllib3@threads",
     many: int = 32,
     held: InFlight | None = None,
-    **parts,
+    *,
+    delays: float | None = None,
+    placement: Placement | None = None,
+    behind: Link | None = None,
+    upstream: ServerUse | None = None,
+    proxy: ServerUse | None = None,
+    link: ServerUse | None = None,
+    **of_outcome,
 ) -> Shares:
-    """The shares of a trial.
-
-    `parts`: uses of servers, delays, placement and link; the others are of its outcome.
-    """
-    servers = {
-        name: parts.pop(name) for name in ("upstream", "proxy", "link") if name in parts
-    }
-    delays = parts.pop("delays", None)
-    placement = parts.pop("placement", None)
-    behind = parts.pop("behind", None)
+    """The shares of a trial."""
     trial = planned(strategy, many, link=behind)
+    servers = ServerCounters(upstream=upstream, proxy=proxy, link=link)
     held = held or InFlight(client=many)
     return compute_shares(
-        trial, outcome(**parts), delays, ServerCounters(**servers), held, placement
+        trial, outcome(**of_outcome), delays, servers, held, placement
     )
 
 
@@ -103,7 +103,8 @@ def test_a_client_can_use_a_core_for_each_process_or_thread_without_the_gil(
 
     The GIL is that of the trial's process.
     """
-    assert count_client_cores(planned(strategy), outcome(**measured), CORES) == cores
+    found = count_client_cores(planned(strategy), outcome(**measured), CORES)
+    assert found == cores
 
 
 @pytest.mark.parametrize(
@@ -119,9 +120,8 @@ def test_the_fullest_process_of_the_client_counts(strategy, fullest, share):
 
     A native library may use several cores in one process.
     """
-    assert shares(
-        strategy, cpu=1.2, processes=8, fullest_cpu_seconds=fullest
-    ).client == pytest.approx(share)
+    found = shares(strategy, cpu=1.2, processes=8, fullest_cpu_seconds=fullest)
+    assert found.client == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -144,13 +144,11 @@ def test_a_server_is_busy_by_its_fullest_worker_its_processes_and_its_cores(
 
 
 def test_requests_in_flight_are_the_sum_of_their_times_over_the_wall_time():
-    held = ServerUse(cpu_seconds=0.1, held_seconds=8.0)
-    assert count_in_flight(64.0, 2.0, ServerCounters(upstream=held)) == InFlight(
-        client=32, upstream=4
-    )
-    assert count_in_flight(
-        64.0, 2.0, ServerCounters(upstream=IDLE, proxy=held)
-    ) == InFlight(client=32, proxy=4)
+    holding = ServerUse(cpu_seconds=0.1, held_seconds=8.0)
+    upstream = ServerCounters(upstream=holding)
+    proxy = ServerCounters(upstream=IDLE, proxy=holding)
+    assert count_in_flight(64.0, 2.0, upstream) == InFlight(client=32, upstream=4)
+    assert count_in_flight(64.0, 2.0, proxy) == InFlight(client=32, proxy=4)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +162,8 @@ def test_requests_in_flight_are_the_sum_of_their_times_over_the_wall_time():
 )
 def test_pinned_parts_are_busy_by_their_own_cores(placement, expected):
     """A server that shares its core is judged by what the other server leaves of it."""
-    upstream, proxy = (
-        ServerUse(cpu_seconds=cpu, cores=1, cpu_step_seconds=0) for cpu in (0.45, 0.5)
-    )
+    upstream = ServerUse(cpu_seconds=0.45, cores=1, cpu_step_seconds=0)
+    proxy = upstream.updated(cpu_seconds=0.5)
     found = shares(
         "pycurl@threads", cpu=1.5, upstream=upstream, proxy=proxy, placement=placement
     )
@@ -203,10 +200,9 @@ def test_threads_of_the_upstream_are_full_by_the_requests_that_it_holds(
     many, held, share, more
 ):
     upstream = ServerUse(cpu_seconds=0.1, **more)
-    found = shares(
-        many=many, held=InFlight(client=many, upstream=held), upstream=upstream
-    )
-    assert found.upstream_threads == (None if share is None else pytest.approx(share))
+    in_flight = InFlight(client=many, upstream=held)
+    found = shares(many=many, held=in_flight, upstream=upstream)
+    assert found.upstream_threads == pytest.approx(share)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +223,7 @@ def test_connections_and_streams_are_full_by_the_requests_on_them(
     held = InFlight(client=300, proxy=behind, upstream=behind)
     found = shares(strategy, many, held, connections=opened, upstream=IDLE, proxy=IDLE)
     assert found.connections == full
-    assert found.streams == (None if streams is None else pytest.approx(streams))
+    assert found.streams == pytest.approx(streams)
 
 
 def test_without_counters_of_the_server_the_rest_of_each_request_is_outside():
@@ -241,15 +237,14 @@ def test_without_counters_of_the_server_the_rest_of_each_request_is_outside():
 
 def test_what_no_server_holds_waits_elsewhere_and_a_chain_is_unavoidable():
     held = InFlight(client=300, upstream=4)  # clocks of gather run before
-    assert shares("aiohttp@gather", held=held, upstream=IDLE).waiting == 1 - 4 / 32
+    found = shares("aiohttp@gather", held=held, upstream=IDLE)
+    assert found.waiting == 1 - 4 / 32
     held = InFlight(client=32, proxy=24, upstream=4)
-    assert (
-        shares("aiohttp@workers", held=held, upstream=IDLE, proxy=IDLE).waiting == 0.25
-    )
-    uses = {"upstream": ServerUse(cpu_seconds=0.3), "proxy": IDLE}
-    assert shares(many=2, cpu=0.5, delays=0.7, **uses).chain == pytest.approx(
-        (0.5 + 0.3 + 0.1 + 0.7) / 2
-    )
+    found = shares("aiohttp@workers", held=held, upstream=IDLE, proxy=IDLE)
+    assert found.waiting == 0.25
+    upstream = ServerUse(cpu_seconds=0.3)
+    found = shares(many=2, cpu=0.5, delays=0.7, upstream=upstream, proxy=IDLE)
+    assert found.chain == pytest.approx((0.5 + 0.3 + 0.1 + 0.7) / 2)
 
 
 @pytest.mark.parametrize(
@@ -266,10 +261,13 @@ def test_unaccounted_is_the_rest_of_the_requests_time(many, uses, share):
 
     A single request waits for nobody.
     """
-    found = shares(
-        many=many, held=InFlight(client=many, upstream=0.1 * many), cpu=0.4, **uses
-    )
-    assert found.unaccounted == (None if share is None else pytest.approx(share))
+    held = InFlight(client=many, upstream=0.1 * many)
+    found = shares(many=many, held=held, cpu=0.4, **uses)
+    assert found.unaccounted == pytest.approx(share)
+
+
+COUNTED = ServerUse(cpu_seconds=0.1, up_bytes=28_500_000, down_bytes=1)
+"""Of a link that counts its bytes."""
 
 
 def waits(
@@ -282,21 +280,17 @@ def waits(
     """The waits of 1,000 requests in a link in 10 s, whether they are exact, and the
     share of its bandwidth.
     """
-    sent = SimpleNamespace(records=range(1000))
     requests = SimpleNamespace(
-        sent=sent,
+        sent=SimpleNamespace(records=range(1000)),
         received_bytes=received,
         delays=None,
         in_flight_seconds=10,
         share_in_turn=None,
     )
-    trial = planned("urllib3@threads", 1, link=link, route=route)
-    used = outcome(wall=10.0)
-    used = used.updated(connections_opened=opened)
     found, held = find_shares(
-        trial,
+        planned("urllib3@threads", 1, link=link, route=route),
         make_workload(),
-        used,
+        outcome(wall=10.0, connections_opened=opened),
         requests,
         LoadTimes(10.0, 10.0, 10.0),
         ServerCounters(link=use),
@@ -312,40 +306,35 @@ def test_a_request_takes_a_round_trip_and_so_does_each_handshake(opened, route, 
 
     Without a count of connections, the sum is only a lower bound.
     """
-    assert waits(Link(0.05), route, opened) == (
-        pytest.approx(0.05 * trips),
-        opened is not None,
-        None,
-    )
+    seconds, is_exact, bandwidth = waits(Link(0.05), route, opened)
+    assert seconds == pytest.approx(0.05 * trips)
+    assert is_exact == (opened is not None)
+    assert bandwidth is None
 
 
 @pytest.mark.parametrize(
-    ("sent", "share"),
+    ("received", "use", "share", "is_exact"),
     [
-        ({"received": 15_000_000}, 0.5),
-        ({"received": 210_000}, 0.007),
-        (
-            {
-                "received": 210_000,
-                "use": ServerUse(cpu_seconds=0.1, up_bytes=28_500_000, down_bytes=1),
-            },
-            0.95,
-        ),
+        (15_000_000, None, 0.5, False),
+        (210_000, None, 0.007, True),
+        (210_000, COUNTED, 0.95, True),
     ],
     ids=["bodies", "small bodies", "counted"],
 )
-def test_bytes_have_a_share_of_a_limited_bandwidth(sent, share):
+def test_bytes_have_a_share_of_a_limited_bandwidth(received, use, share, is_exact):
     """Here 24 Mbit/s.
 
     A link that counts its bytes includes heads; bodies beyond the first window take
     more trips.
     """
-    assert waits(Link(0.05, 24e6), **sent)[1:] == (False, pytest.approx(share))
-    assert waits(Link(0.05), **sent)[1] == (share < 0.5 or "use" in sent)
+    _, limited_is_exact, bandwidth = waits(Link(0.05, 24e6), received=received, use=use)
+    assert limited_is_exact is False
+    assert bandwidth == pytest.approx(share)
+    assert waits(Link(0.05), received=received, use=use)[1] == is_exact
 
 
-@pytest.mark.parametrize(("exact", "waiting"), [(True, 0.1), (False, None)])
-def test_what_is_on_its_way_does_not_wait_in_the_client(exact, waiting):
+@pytest.mark.parametrize(("in_link", "waiting"), [(5.0, 0.1), (None, None)])
+def test_what_is_on_its_way_does_not_wait_in_the_client(in_link, waiting):
     """Of 10 in flight, 5 are in the link and 4 in the upstream.
 
     If the link's part is unknown, so is the rest.
@@ -354,41 +343,30 @@ def test_what_is_on_its_way_does_not_wait_in_the_client(exact, waiting):
         "upstream": ServerUse(cpu_seconds=0.1, held_seconds=4.0),
         "link": ServerUse(cpu_seconds=0.3, processes=1),
     }
-    held = count_in_flight(10.0, 1.0, ServerCounters(**uses), 5.0 if exact else None)
+    held = count_in_flight(10.0, 1.0, ServerCounters(**uses), in_link)
     found = shares(many=10, held=held, delays=5.0, behind=Link(0.05), **uses)
-    assert found.waiting == (None if waiting is None else pytest.approx(waiting))
+    assert found.waiting == pytest.approx(waiting)
     assert found.link == pytest.approx(0.3)
 
 
 C = 64
-COMMON = {
-    "cpu_seconds": 0.0,
-    "processes": 1,
-    "peak_rss_bytes": None,
-    "connections_begun": C,
-    "connections_opened": C,
-    "connections_in_all": C,
-}
 
 
-def closed_loop(draw, duration: float, in_flight: int = C) -> Samples:
+def closed_loop(draw, duration: float) -> Samples:
     """The samples of a closed load without any overhead.
 
     `draw`: delays of so many requests, in seconds.
     """
     starts = []
     lengths = []
-    now = np.zeros(in_flight)
+    now = np.zeros(C)
     while (going := now < duration).any():
-        took = draw(in_flight)
+        took = draw(C)
         starts.append(now[going])
         lengths.append(took[going])
         now = np.where(going, now + took, now)
-    made = np.zeros(sum(map(len, starts)), RECORD)
-    made["start"] = np.concatenate(starts)
-    made["seconds"] = np.concatenate(lengths)
-    made["done"] = 1
-    return Samples(np.sort(made, order="start"), np.arange(len(made)), {}, {}, {})
+    records = records_of(np.concatenate(starts), np.concatenate(lengths))
+    return samples_of(np.sort(records, order="start"))
 
 
 def judged(
@@ -398,18 +376,22 @@ def judged(
 
     `outcome`: fields of its outcome.
     """
-    wall = float((found.records["start"] + found.records["seconds"]).max())
-    ended = {
-        "began": 0.0,
-        "wall_seconds": wall,
-        "extended": None if "requests" in workload else False,
-    }
-    measured = Outcome(**{**COMMON, **ended, **(outcome or {})})
-    begun = Begun(
-        planned("aiohttp", C),
-        make_workload(concurrency=C, **workload),
-        "2024-05-06T07:08:09+00:00",
+    ends = found.records["start"] + found.records["seconds"]
+    measured = Outcome(
+        began=0.0,
+        wall_seconds=float(ends.max()),
+        extended=None if "requests" in workload else False,
+        cpu_seconds=0.0,
+        processes=1,
+        peak_rss_bytes=None,
+        connections_begun=C,
+        connections_opened=C,
+        connections_in_all=C,
     )
+    if outcome:
+        measured = measured.updated(**outcome)
+    workload = make_workload(concurrency=C, **workload)
+    begun = Begun(planned("aiohttp", C), workload, "2024-05-06T07:08:09+00:00")
     return finish_trial(
         begun, Measurement(measured, found), servers or ServerCounters()
     )
@@ -432,32 +414,29 @@ def test_the_rate_with_a_duration_is_that_of_the_whole_load(draw, mean, duration
     """
     trial = judged(closed_loop(draw, duration), duration=duration)
     assert trial.figures.requests_per_second == pytest.approx(C / mean, rel=0.02)
-    assert trial.figures.tail_seconds == pytest.approx(
-        trial.figures.wall_seconds - duration
-    )
+    tail = trial.figures.wall_seconds - duration
+    assert trial.figures.tail_seconds == pytest.approx(tail)
 
 
 def test_a_straggler_changes_neither_rate_nor_shares_nor_the_verdict():
     """One request of 30 s keeps a trial of 10 s waiting; the client stays full."""
     found = closed_loop(lambda many: np.full(many, 0.032), 10.0)
     held = float(found.records["seconds"].sum()) * 0.9
-    spent = {"outcome": {"cpu_seconds": 9.0}, "duration": 10.0}
-    uses = (
-        ServerUse(cpu_seconds=1.0, held_seconds=seconds)
-        for seconds in (held, held + 30.0)
-    )
-    before, after = (ServerCounters(upstream=use) for use in uses)
-    before = judged(found, servers=before, **spent)
+
+    def judged_with(held_seconds: float):
+        use = ServerUse(cpu_seconds=1.0, held_seconds=held_seconds)
+        servers = ServerCounters(upstream=use)
+        return judged(found, servers, {"cpu_seconds": 9.0}, duration=10.0)
+
+    before = judged_with(held)
     found.records["seconds"][-1] = 30.0
-    after = judged(found, servers=after, **spent)
+    after = judged_with(held + 30.0)
     assert before.figures.wall_seconds < 11
     assert after.figures.wall_seconds > 30
-    assert after.figures.requests_per_second == pytest.approx(
-        before.figures.requests_per_second, rel=0.02
-    )
-    assert after.verdict.shares.known == pytest.approx(
-        before.verdict.shares.known, abs=0.01
-    )
+    rate = before.figures.requests_per_second
+    assert after.figures.requests_per_second == pytest.approx(rate, rel=0.02)
+    known = before.verdict.shares.known
+    assert after.verdict.shares.known == pytest.approx(known, abs=0.01)
     assert after.verdict.in_flight.client == pytest.approx(C, rel=0.02)
     assert before.bound == "client-bound"
     assert after.bound == "client-bound"
@@ -466,27 +445,21 @@ def test_a_straggler_changes_neither_rate_nor_shares_nor_the_verdict():
 def test_the_start_of_a_pool_is_a_share_of_the_time_in_which_the_load_was_whole():
     found = closed_loop(lambda many: np.full(many, 2.4), 5.0)
     found.records["seconds"][-C:] = 7.5
-    trial = judged(
-        found, outcome={"processes": C, "startup_seconds": 4.0}, duration=5.0
-    )
+    started = {"processes": C, "startup_seconds": 4.0}
+    trial = judged(found, outcome=started, duration=5.0)
     assert trial.verdict.shares.startup == pytest.approx(0.8)
 
 
-@pytest.mark.parametrize(
-    ("delay", "measured"),
-    [(0.06, {"requests": 1000}), (8.0, {"duration": 5.0})],
-    ids=["requests", "none ended"],
-)
-def test_some_trials_have_the_rate_of_their_wall_time(delay, measured):
-    """Those of a number of requests, and those in which nothing ended before the
-    deadline.
-    """
-    found = closed_loop(lambda many: np.full(many, delay), 5.0)
-    if "requests" in measured:
-        measured = {"requests": len(found.records)}
-    trial = judged(found, **measured)
-    assert (trial.figures.tail_seconds is None) == ("requests" in measured)
-    assert (
-        trial.figures.requests_per_second
-        == len(found.records) / trial.figures.wall_seconds
-    )
+def test_a_trial_of_a_number_of_requests_has_the_rate_of_its_wall_time():
+    found = closed_loop(lambda many: np.full(many, 0.06), 5.0)
+    requests = len(found.records)
+    figures = judged(found, requests=requests).figures
+    assert figures.tail_seconds is None
+    assert figures.requests_per_second == requests / figures.wall_seconds
+
+
+def test_a_trial_without_an_end_before_its_deadline_has_the_rate_of_its_wall_time():
+    found = closed_loop(lambda many: np.full(many, 8.0), 5.0)
+    figures = judged(found, duration=5.0).figures
+    assert figures.tail_seconds is not None
+    assert figures.requests_per_second == C / figures.wall_seconds
