@@ -7,10 +7,9 @@ are allowed.
 
 from __future__ import annotations
 
-from statistics import NormalDist
-
 import numpy as np
 import pytest
+from scipy import stats
 
 from clientlab.statistics.decisions import (
     DECIDED_CONFIDENCE,
@@ -38,6 +37,13 @@ SIMULATIONS = 2000
 def series(middle: float, noise=NOISE) -> dict[int, float]:
     """Return figures of rounds 1, 2, ..."""
     return dict(enumerate(middle * noise, start=1))
+
+
+def sweep(middles, noise) -> list[dict[int, float]]:
+    """Return figures by round of each point of a sweep."""
+    return [
+        series(middle, np.roll(noise, place)) for place, middle in enumerate(middles)
+    ]
 
 
 def less(a, b, confidence: float = 0.95):
@@ -82,10 +88,8 @@ def test_a_direction_is_decided_if_the_interval_excludes_1(b, verdict, more):
     ],
 )
 def test_a_band_is_decided_if_the_interval_is_inside_or_outside(b, verdict):
-    assert (
-        judge_band(paired_ratio(series(b, SHUFFLED), series(1.0)), (1.2, 2.0)).verdict
-        == verdict
-    )
+    ratio = paired_ratio(series(b, SHUFFLED), series(1.0))
+    assert judge_band(ratio, (1.2, 2.0)).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -104,26 +108,27 @@ def test_an_optimum_is_supported_if_an_inner_point_surely_beats_both_ends(
 
     The knee is the first point within 5 % of the least.
     """
-    found = judge_optimum(
-        [series(middle, np.roll(NOISE, place)) for place, middle in enumerate(middles)]
-    )
+    found = judge_optimum(sweep(middles, NOISE))
     assert found.verdict == verdict
     assert found.turning.knee == knee
     assert best in {found.turning.best, None}
 
 
 @pytest.mark.parametrize(
-    "middles", [(9, 3, 1, 1, 1), (1, 1, 1, 1, 1), (1.0, 2.0, 1.003), (0.998, 1.0, 5.0)]
+    ("middles", "verdict", "negligible"),
+    [
+        ((9, 3, 1, 1, 1), "inconclusive", 1.03),
+        ((1, 1, 1, 1, 1), "inconclusive", 1.03),
+        ((1.0, 2.0, 1.003), "contradicted", None),
+        ((0.998, 1.0, 5.0), "inconclusive", 1.03),
+    ],
 )
-def test_a_plateau_that_includes_an_end_needs_no_more_rounds(middles):
-    found = judge_optimum(
-        [
-            series(one, np.roll(np.resize(NOISE, 20), place))
-            for place, one in enumerate(middles)
-        ]
-    )
-    assert found.verdict == ("contradicted" if middles[1] == 2 else "inconclusive")
-    assert found.negligible == (1.03 if found.verdict == "inconclusive" else None)
+def test_a_plateau_that_includes_an_end_needs_no_more_rounds(
+    middles, verdict, negligible
+):
+    found = judge_optimum(sweep(middles, np.resize(NOISE, 20)))
+    assert found.verdict == verdict
+    assert found.negligible == negligible
     assert found.more_rounds is None
 
 
@@ -169,16 +174,10 @@ def test_the_estimated_number_of_rounds_settles_a_claim():
     assert found.verdict == "inconclusive"
     rounds = found.more_rounds + 2
     deviation = np.log(noise).std(ddof=1)
-    many = np.exp(
-        [
-            deviation * NormalDist().inv_cdf((number + 0.5) / rounds)
-            for number in range(rounds)
-        ]
-    )
-    assert (
-        less(series(1.0, np.ones(rounds)), series(found.ratio.value, many)).verdict
-        == "supported"
-    )
+    ranks = (np.arange(rounds) + 0.5) / rounds
+    many = np.exp(deviation * stats.norm.ppf(ranks))
+    again = less(series(1.0, np.ones(rounds)), series(found.ratio.value, many))
+    assert again.verdict == "supported"
 
 
 def chance(share: float) -> float:
@@ -194,19 +193,25 @@ def simulated(
     The last arm takes `truth` times as long; all share each round's pace.
     """
     draw = np.random.default_rng(arms * 100 + rounds)
-    logs = draw.normal(0, 0.3, (runs, 1, rounds)) + draw.normal(
-        0, 0.05, (runs, arms, rounds)
-    )
+    pace = draw.normal(0, 0.3, (runs, 1, rounds))
+    logs = pace + draw.normal(0, 0.05, (runs, arms, rounds))
     logs[:, -1] += np.log(truth)
-    return [
-        judge(*(dict(enumerate(figures)) for figures in run))
-        for run in np.exp(logs).tolist()
-    ]
+    findings = []
+    for run in np.exp(logs).tolist():
+        by_round = [dict(enumerate(figures)) for figures in run]
+        findings.append(judge(*by_round))
+    return findings
 
 
 def share(findings, verdict: str) -> float:
     """Return the share of a verdict."""
-    return sum(found.verdict == verdict for found in findings) / len(findings)
+    return np.mean([found.verdict == verdict for found in findings])
+
+
+def coverage(findings, truth: float) -> float:
+    """Return the share of intervals that contain the true ratio."""
+    ratios = [found.ratio for found in findings]
+    return np.mean([ratio.low <= truth <= ratio.high for ratio in ratios])
 
 
 @pytest.mark.parametrize("rounds", [3, 10])
@@ -219,16 +224,16 @@ def test_equal_arms_are_called_different_in_one_of_twenty_runs(rounds):
 def test_a_difference_that_just_matters_is_hardly_ever_called_negligible():
     found = simulated(less, 2, 10, 1.03)
     assert share(found, "contradicted") <= 0.005
-    assert sum(
-        one.negligible is not None for one in found
-    ) / SIMULATIONS <= 0.025 + chance(0.025)
+    negligible = [finding.negligible is not None for finding in found]
+    assert np.mean(negligible) <= 0.025 + chance(0.025)
 
 
 @pytest.mark.parametrize("rounds", [3, 10])
 def test_a_ratio_on_the_limit_of_its_band_is_called_outside_in_2_5_of_100_runs(rounds):
-    found = simulated(
-        lambda a, b: judge_band(paired_ratio(b, a), (1.0, 1.2)), 2, rounds, 1.2
-    )
+    def judge(a, b):
+        return judge_band(paired_ratio(b, a), (1.0, 1.2))
+
+    found = simulated(judge, 2, rounds, 1.2)
     assert share(found, "contradicted") == pytest.approx(0.025, abs=chance(0.025))
     assert share(found, "supported") <= 0.025 + chance(0.025)
 
@@ -241,12 +246,9 @@ def test_equal_spreads_and_flat_sweeps_are_decided_in_at_most_5_of_100_runs(
     judge, arms, rounds
 ):
     found = simulated(judge, arms, rounds, runs=SIMULATIONS // 4)
-    assert share(found, "supported") + share(
-        found, "contradicted"
-    ) <= 0.05 + 2 * chance(0.05)
-    assert sum(one.ratio.low <= 1 <= one.ratio.high for one in found) / len(
-        found
-    ) >= 0.95 - 2 * chance(0.05)
+    decided = share(found, "supported") + share(found, "contradicted")
+    assert decided <= 0.05 + 2 * chance(0.05)
+    assert coverage(found, 1.0) >= 0.95 - 2 * chance(0.05)
 
 
 def end_of_run(logs):
@@ -258,7 +260,8 @@ def end_of_run(logs):
         a = dict.fromkeys(range(rounds), 1.0)
         b = dict(enumerate(np.exp(logs[:rounds]).tolist()))
         found = less(a, b, SEQUENTIAL_CONFIDENCE)
-        if is_settled(found, less(a, b, DECIDED_CONFIDENCE), 0.03):
+        decided = less(a, b, DECIDED_CONFIDENCE)
+        if is_settled(found, decided, 0.03):
             return found
     return None
 
@@ -266,21 +269,20 @@ def end_of_run(logs):
 @pytest.mark.parametrize("truth", [1.0, 1.015, 1.03])
 def test_a_settled_claim_has_an_interval_that_contains_the_truth(truth):
     """The claim about equal arms is always decided or negligible."""
-    found = [
-        end_of_run(logs)
-        for logs in np.random.default_rng(23).normal(np.log(truth), 0.03, (400, 120))
-    ]
-    held = [one.ratio.low <= truth <= one.ratio.high for one in found]
-    assert np.mean(held) >= 0.93 - 3 * np.sqrt(0.07 * 0.93 / 400)
-    assert truth > 1 or all(
-        one.verdict != "inconclusive" or one.negligible for one in found
-    )
+    draw = np.random.default_rng(23)
+    runs = draw.normal(np.log(truth), 0.03, (400, 120))
+    found = [end_of_run(logs) for logs in runs]
+    sampling_error = np.sqrt(0.07 * 0.93 / 400)
+    assert coverage(found, truth) >= 0.93 - 3 * sampling_error
+    if truth == 1:
+        undecided = [finding for finding in found if finding.verdict == "inconclusive"]
+        assert all(finding.negligible for finding in undecided)
 
 
-@pytest.mark.parametrize(
-    ("high", "enough"), [(2.0, True), (2.06, True), (2.07, False), (None, False)]
-)
-def test_an_interval_is_narrow_if_both_ends_are_within_the_precision(high, enough):
-    assert is_narrow(Ratio(2.0, high and 4 / high, high, 5), 0.03) is enough
-    assert is_narrow(Ratio(2.0, high and 2.0, high, 5), 0.03) is enough
-    assert is_narrow(Ratio(2.0, high and 4 / high, high and 2.0, 5), 0.03) is enough
+@pytest.mark.parametrize(("end", "enough"), [(2.0, True), (2.06, True), (2.07, False)])
+def test_an_interval_is_narrow_if_both_ends_are_within_the_precision(end, enough):
+    mirrored = 4 / end
+    assert is_narrow(Ratio(2.0, mirrored, end, 5), 0.03) is enough
+    assert is_narrow(Ratio(2.0, 2.0, end, 5), 0.03) is enough
+    assert is_narrow(Ratio(2.0, mirrored, 2.0, 5), 0.03) is enough
+    assert is_narrow(Ratio(2.0, None, None, 5), 0.03) is False

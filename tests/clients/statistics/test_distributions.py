@@ -26,10 +26,11 @@ WIDTH = 2**-10  # of a bucket, as a share of its value: three significant digits
 
 @pytest.mark.parametrize("probability", [0.6, 0.8, 0.9, 0.975, 0.995, 0.9995, 1 - 1e-6])
 def test_quantiles_of_students_t(probability):
-    degrees = np.concatenate([np.linspace(1, 12, 45), np.geomspace(12, 1e5, 60)])
-    assert t_quantile(degrees, probability) == pytest.approx(
-        stats.t.ppf(probability, degrees), rel=1e-10
-    )
+    few = np.linspace(1, 12, 45)
+    many = np.geomspace(12, 1e5, 60)
+    degrees = np.concatenate([few, many])
+    expected = stats.t.ppf(probability, degrees)
+    assert t_quantile(degrees, probability) == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("count", [2, 3, 8, 24])
@@ -40,34 +41,35 @@ def test_quantiles_of_the_studentised_range(count, degrees, probability):
     wide anyway.
     """
     expected = float(stats.studentized_range.ppf(probability, count, degrees))
-    assert range_quantile(count, degrees, probability) == pytest.approx(
-        expected, rel=1e-4 if degrees > 2 else 1e-3
-    )
+    precision = 1e-4 if degrees > 2 else 1e-3
+    found = range_quantile(count, degrees, probability)
+    assert found == pytest.approx(expected, rel=precision)
 
 
 def test_digamma_trigamma_and_its_inverse():
-    assert digamma(POSITIVE) == pytest.approx(
-        special.digamma(POSITIVE), rel=1e-8, abs=1e-8
-    )
-    assert trigamma(POSITIVE) == pytest.approx(special.polygamma(1, POSITIVE), rel=1e-8)
+    expected = special.digamma(POSITIVE)
+    assert digamma(POSITIVE) == pytest.approx(expected, rel=1e-8, abs=1e-8)
+    expected = special.polygamma(1, POSITIVE)
+    assert trigamma(POSITIVE) == pytest.approx(expected, rel=1e-8)
     for x in (0.05, 1.0, 7.5, 900.0):
-        assert trigamma_inverse(float(special.polygamma(1, x))) == pytest.approx(
-            x, rel=1e-6
-        )
+        value = float(special.polygamma(1, x))
+        assert trigamma_inverse(value) == pytest.approx(x, rel=1e-6)
 
 
 def store(seconds, unit: float = 1e-9) -> Distribution:
     """Return a histogram as a run file contains it."""
-    return decode_histogram(make_histogram(np.array(seconds)).encode().decode(), unit)
+    histogram = make_histogram(np.array(seconds))
+    return decode_histogram(histogram.encode().decode(), unit)
 
 
 def test_merged_histograms_have_the_quantiles_of_all_values_together():
     draw = np.random.default_rng(1)
     rounds = [draw.lognormal(-6 + number, 0.5, 4000) for number in range(3)]
     shares = np.array([0.0, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0])
-    found = merge_distributions([store(one) for one in rounds])
+    found = merge_distributions([store(seconds) for seconds in rounds])
     assert found.total == 12_000
-    exact = np.quantile(np.concatenate(rounds), shares, method="inverted_cdf")
+    together = np.concatenate(rounds)
+    exact = np.quantile(together, shares, method="inverted_cdf")
     assert found.quantiles(shares) == pytest.approx(exact, rel=2 * WIDTH)
 
 

@@ -15,9 +15,16 @@ def noise(arms: int, rounds: int, parts: int = 4) -> np.ndarray:
     of a round.
     """
     draw = np.random.default_rng(4)
-    return draw.normal(0, 0.03, (arms, rounds, 1)) + draw.normal(
-        0, 0.03, (arms, rounds, parts)
-    )
+    between_rounds = draw.normal(0, 0.03, (arms, rounds, 1))
+    between_parts = draw.normal(0, 0.03, (arms, rounds, parts))
+    return between_rounds + between_parts
+
+
+all_arms_or_one = pytest.mark.parametrize(
+    ("changing", "named"),
+    [(slice(None), ()), (slice(1, 2), (1,))],
+    ids=["all arms", "one arm"],
+)
 
 
 @pytest.mark.parametrize("rounds", [3, 5, 6, 10, 30])
@@ -38,11 +45,7 @@ def test_a_first_round_that_takes_far_longer(arms):
     assert found.factor == pytest.approx(0.1, rel=0.2)
 
 
-@pytest.mark.parametrize(
-    ("changing", "named"),
-    [(slice(None), ()), (slice(1, 2), (1,))],
-    ids=["all arms", "one arm"],
-)
+@all_arms_or_one
 def test_a_step(changing, named):
     logs = noise(4, 10).mean(axis=2)
     logs[changing, 5:] += math.log(1.2)
@@ -53,11 +56,7 @@ def test_a_step(changing, named):
     assert found.factor == pytest.approx(1.2, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("changing", "named"),
-    [(slice(None), ()), (slice(2, 3), (2,))],
-    ids=["all arms", "one arm"],
-)
+@all_arms_or_one
 def test_a_line(changing, named):
     logs = noise(4, 8).mean(axis=2)
     logs[changing] += np.linspace(0, math.log(1.8), 8)
@@ -68,11 +67,7 @@ def test_a_line(changing, named):
     assert found.factor == pytest.approx(1.8, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("changing", "named"),
-    [(slice(None), ()), (slice(0, 1), (0,))],
-    ids=["all arms", "one arm"],
-)
+@all_arms_or_one
 def test_a_line_within_each_round(changing, named):
     logs = noise(4, 4)
     logs[changing] += np.linspace(0, math.log(1.4), 4)

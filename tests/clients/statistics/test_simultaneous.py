@@ -12,57 +12,64 @@ from clientlab.statistics.simultaneous import compare_arms, paired_ratios
 
 
 def by_name(logs) -> dict[str, dict[int, float]]:
-    """Return arm → round → figure from logarithms with a row per arm; NaN is a missing
-    round.
-    """
+    """Return arm → round → figure from logarithms with a row per arm."""
     return {
-        f"arm {arm}": {
-            number: math.exp(log)
-            for number, log in enumerate(row)
-            if not math.isnan(log)
-        }
-        for arm, row in enumerate(np.asarray(logs).tolist())
+        f"arm {arm}": dict(enumerate(figures))
+        for arm, figures in enumerate(np.exp(logs).tolist())
     }
 
 
+def beside_1(figures: dict[int, float]):
+    """Return a pair of figures by round: these, and 1 in each round."""
+    return figures, dict.fromkeys(figures, 1.0)
+
+
 def test_an_equal_arm_is_called_slower_than_the_fastest_in_at_most_5_of_100_runs():
+    draw = np.random.default_rng([8, 5])
     wrong = 0
-    for logs in np.random.default_rng([8, 5]).normal(0, 0.03, (1000, 8, 5)):
+    for logs in draw.normal(0, 0.03, (1000, 8, 5)):
         found = compare_arms(by_name(logs), 0.95)
-        fastest = min(found.levels, key=found.levels.__getitem__)
-        wrong += any(found.ratio(name, fastest).low > 1 for name in found.levels)
+        fastest = min(found.levels, key=found.levels.get)
+        ratios = [found.ratio(name, fastest) for name in found.levels]
+        wrong += any(ratio.low > 1 for ratio in ratios)
     assert wrong / 1000 <= 0.05
 
 
 def test_ratios_of_arms_never_contradict_each_other():
-    for logs in np.random.default_rng(5).standard_t(2, (100, 6, 3)):
+    draw = np.random.default_rng(5)
+    for logs in draw.standard_t(2, (100, 6, 3)):
         found = compare_arms(by_name(0.1 * logs), 0.95)
-        order = sorted(found.levels, key=found.levels.__getitem__)
+        order = sorted(found.levels, key=found.levels.get)
         ratios = [found.ratio(name, order[0]) for name in order]
-        assert ratios[0].value == 1
-        assert [one.value for one in ratios] == sorted(one.value for one in ratios)
-        assert all(one.low <= one.value <= one.high for one in ratios)
+        values = [ratio.value for ratio in ratios]
+        assert values[0] == 1
+        assert values == sorted(values)
+        for ratio in ratios:
+            assert ratio.low <= ratio.value <= ratio.high
 
 
 def test_arms_are_compared_by_the_rounds_they_share():
-    found = compare_arms(
-        {"a": dict(enumerate([1, 1, 10, 1])), "b": {0: 1.2, 1: 1.2, 3: 1.2}}, 0.95
-    )
-    assert found.ratio("b", "a").value == pytest.approx(1.2)
-    assert found.ratio("b", "a").rounds == 3
+    first = {0: 1, 1: 1, 2: 10, 3: 1}
+    second = {0: 1.2, 1: 1.2, 3: 1.2}
+    found = compare_arms({"a": first, "b": second}, 0.95)
+    ratio = found.ratio("b", "a")
+    assert ratio.value == pytest.approx(1.2)
+    assert ratio.rounds == 3
 
 
 def test_arms_that_share_no_round_are_compared_by_their_medians():
-    series = [{1: 1.0, 2: 1.0}, {1: 2.0, 2: 2.0}, {3: 8.0}, {3: 16.0, 4: 16.0}]
-    found = compare_arms(
-        {str(place): figures for place, figures in enumerate(series)}, 0.95
-    )
-    assert list(found.levels.values()) == pytest.approx(
-        [0.0, 0.693, 2.079, 2.773], abs=1e-3
-    )
-    assert found.ratio("0", "2") is None
-    assert found.ratio("0", "1").interval is None
-    assert found.ratio("0", "1").rounds == 2
+    series = {
+        "a": {1: 1.0, 2: 1.0},
+        "b": {1: 2.0, 2: 2.0},
+        "c": {3: 8.0},
+        "d": {3: 16.0, 4: 16.0},
+    }
+    found = compare_arms(series, 0.95)
+    levels = np.exp(list(found.levels.values()))
+    assert levels == pytest.approx([1.0, 2.0, 8.0, 16.0])
+    assert found.ratio("a", "c") is None
+    assert found.ratio("a", "b").interval is None
+    assert found.ratio("a", "b").rounds == 2
 
 
 def test_pairs_with_similar_variances_share_degrees_of_freedom():
@@ -72,9 +79,8 @@ def test_pairs_with_similar_variances_share_degrees_of_freedom():
     assert together.pooled
     assert alone.pooled is False
     assert together.degrees[1, 0] > 3 * alone.degrees[1, 0]
-    assert np.nanmedian(together.errors[1:, 0]) == pytest.approx(
-        0.03 * math.sqrt(2 / 4), rel=0.4
-    )
+    error = np.nanmedian(together.errors[1:, 0])
+    assert error == pytest.approx(0.03 * math.sqrt(2 / 4), rel=0.4)
 
 
 def test_an_arm_that_varies_more_keeps_its_own_variance():
@@ -82,50 +88,48 @@ def test_an_arm_that_varies_more_keeps_its_own_variance():
     logs[5] *= 10
     errors = compare_arms(by_name(logs), 0.95).errors
     gaps = np.sort(logs[5] - logs[0])
-    assert errors[5, 0] >= 0.9 * gaps[1:-1].std(ddof=1) / math.sqrt(6)
+    trimmed = gaps[1:-1]
+    assert errors[5, 0] >= 0.9 * trimmed.std(ddof=1) / math.sqrt(6)
     assert errors[5, 0] > 3 * errors[1, 0]
 
 
 def test_unrelated_pairs_also_share_degrees_of_freedom():
     """A single pair has Student's interval, for the error of a median of four."""
-    rows = np.random.default_rng(2).normal(0, 0.04, (8, 4))
-    pairs = [
-        (figures, dict.fromkeys(figures, 1.0)) for figures in by_name(rows).values()
-    ]
+    logs = np.random.default_rng(2).normal(0, 0.04, (8, 4))
+    pairs = [beside_1(figures) for figures in by_name(logs).values()]
     together = paired_ratios(pairs, 0.95)
     (alone,) = paired_ratios(pairs[:1], 0.95)
     assert alone.pooled is False
-    assert {one.pooled for one in together} == {True}
-    students = (
-        float(t_quantile(3, 0.975)) * float(rows[0].std(ddof=1)) / 2 * math.sqrt(1.192)
-    )
-    assert math.log(alone.high / alone.value) == pytest.approx(students)
-    of_eight = float(t_quantile(3, 1 - 0.05 / 16)) * 0.04 / 2
-    assert (
-        np.median([math.log(one.high / one.value) for one in together]) < 0.7 * of_eight
-    )
+    assert all(ratio.pooled for ratio in together)
+    error = logs[0].std(ddof=1) / 2 * math.sqrt(1.192)
+    half = t_quantile(3, 0.975) * error
+    assert math.log(alone.high / alone.value) == pytest.approx(float(half))
+    halves = [math.log(ratio.high / ratio.value) for ratio in together]
+    half_of_eight = t_quantile(3, 1 - 0.05 / 16) * 0.04 / 2
+    assert np.median(halves) < 0.7 * half_of_eight
 
 
 @pytest.mark.parametrize("pairs", [2, 8])
 def test_the_intervals_of_unrelated_pairs_hold_together(pairs):
     """One pair varies five times as much as the others."""
     draw = np.random.default_rng(3)
-    spread = np.array([5.0] + [1.0] * (pairs - 1))[:, None] * 0.03
+    spread = np.full((pairs, 1), 0.03)
+    spread[0] *= 5
     missed = 0
     for _ in range(600):
-        rows = by_name(draw.normal(0, spread, (pairs, 5)))
-        found = paired_ratios(
-            [(figures, dict.fromkeys(figures, 1.0)) for figures in rows.values()], 0.95
-        )
-        missed += any(not one.low <= 1 <= one.high for one in found)
+        logs = draw.normal(0, spread, (pairs, 5))
+        of_pairs = [beside_1(figures) for figures in by_name(logs).values()]
+        ratios = paired_ratios(of_pairs, 0.95)
+        missed += not all(ratio.low <= 1 <= ratio.high for ratio in ratios)
     assert missed / 600 < 0.08
 
 
 def test_a_pair_with_too_few_rounds_has_no_interval():
-    one = {1: 1.0, 2: 1.1, 3: 1.2}
-    none, short, whole = paired_ratios(
-        [({1: 1.0}, {2: 1.0}), ({1: 3.0}, {1: 1.0}), (one, one)], 0.95
-    )
+    apart = ({1: 1.0}, {2: 1.0})
+    one_round = ({1: 3.0}, {1: 1.0})
+    three_rounds = ({1: 1.0, 2: 1.1, 3: 1.2},) * 2
+    pairs = [apart, one_round, three_rounds]
+    none, short, whole = paired_ratios(pairs, 0.95)
     assert none is None
     assert short.value == pytest.approx(3)
     assert short.interval is None
