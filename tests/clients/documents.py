@@ -5,6 +5,7 @@ run with everything in it.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from clientlab.analysis.request_figures import compute_quantiles
 from clientlab.experiments.file import bundled, read_plan
 from clientlab.judging.judgement import with_judgement
 from clientlab.results.document import Caution, ClaimResult, Run, Surroundings
-from clientlab.results.plan import Arm, Plan, Source, Target
+from clientlab.results.plan import Arm, EnvironmentSpec, Plan, Source, Target
 from clientlab.results.trial import (
     Histogram,
     InFlight,
@@ -57,6 +58,12 @@ SURROUNDINGS = Surroundings(
 )
 
 
+RESET = {
+    "errors": {"reset": 3},
+    "error_examples": {"reset": "Connection reset by peer"},
+}
+
+
 def quantiles(
     p50: float = 0.002, p99: float = 0.009, at_least: Sequence[str] = ()
 ) -> Quantiles:
@@ -93,6 +100,13 @@ def a_planned_trial(
 
 
 _PARTS = {"planned": PlannedTrial, "figures": RequestFigures, "measured": Outcome}
+_PART_OF = {
+    name: part
+    for part, model in _PARTS.items()
+    for name in model.model_fields
+    if (part, name) != ("measured", "wall_seconds")
+}
+"""Of each field of a part: the part."""
 
 
 def with_changes(trial: Trial, **changes) -> Trial:
@@ -100,33 +114,33 @@ def with_changes(trial: Trial, **changes) -> Trial:
     verdict.
     """
     own = {}
+    of_parts: dict[str, dict[str, object]] = {}
     if changes.keys() & {"bound", "busy", "in_flight"}:
-        found = trial.verdict or Verdict(
-            bound="mixed", shares=Shares(client=0.5), in_flight=InFlight(client=1.0)
-        )
-        bound = changes.pop("bound", found.bound)
-        busy = changes.pop("busy", None)
-        shares = found.shares if busy is None else Shares(**({"client": 0.0} | busy))
-        in_flight = changes.pop("in_flight", found.in_flight)
-        own["verdict"] = (
-            None
-            if bound is None
-            else Verdict(bound=bound, shares=shares, in_flight=in_flight)
-        )
-    for part, model in _PARTS.items():
-        names = model.model_fields.keys() - (
-            {"wall_seconds"} if part == "measured" else set()
-        )
-        if of_part := {key: changes[key] for key in changes if key in names}:
-            own[part] = getattr(trial, part).updated(**of_part)
-    known = {
-        *Trial.model_fields,
-        *(key for model in _PARTS.values() for key in model.model_fields),
-    }
-    assert not changes.keys() - known, changes.keys() - known
-    return trial.updated(
-        **(own | {key: changes[key] for key in changes if key in Trial.model_fields})
-    )
+        own["verdict"] = _verdict(trial.verdict, changes)
+    for name, value in changes.items():
+        if name in _PART_OF:
+            of_parts.setdefault(_PART_OF[name], {})[name] = value
+        else:
+            assert name in Trial.model_fields
+            own[name] = value
+    for part, of_part in of_parts.items():
+        own[part] = getattr(trial, part).updated(**of_part)
+    return trial.updated(**own)
+
+
+def _verdict(verdict: Verdict | None, changes: dict[str, object]) -> Verdict | None:
+    """Return the verdict with these changes, which it removes. No bound: None."""
+    if verdict is None:
+        shares = Shares(client=0.5)
+        in_flight = InFlight(client=1.0)
+        verdict = Verdict(bound="mixed", shares=shares, in_flight=in_flight)
+    if "in_flight" in changes:
+        verdict = verdict.updated(in_flight=changes.pop("in_flight"))
+    busy = changes.pop("busy", None)
+    if busy is not None:
+        verdict = verdict.updated(shares=Shares(**{"client": 0.0} | busy))
+    bound = changes.pop("bound", verdict.bound)
+    return None if bound is None else verdict.updated(bound=bound)
 
 
 def a_trial(
@@ -164,6 +178,14 @@ def a_trial(
     return with_changes(trial, **changes)
 
 
+def rounds(strategy: str = "urllib3", *walls: float, **changes) -> list[Trial]:
+    """The trials of an arm: a round for each wall time, or three of 1 s."""
+    return [
+        a_trial(strategy, number, wall, **changes)
+        for number, wall in enumerate(walls or (1.0, 1.0, 1.0), start=1)
+    ]
+
+
 def an_open_trial(
     strategy: str = "urllib3",
     number: int = 1,
@@ -176,30 +198,30 @@ def an_open_trial(
     `changes`: of the trial, or of its open load.
     """
     load_slices, slices = slices_of([1000 * part // 60 for part in range(1, 61)], 5.0)
-    known = {
+    of_load = {
         "planned_per_second": 200.0,
         "achieved_per_second": 200.0,
         "dropped": 0,
         "most_backlog": 3,
         "most_in_flight": 1,
     }
-    known |= {key: changes.pop(key) for key in list(changes) if key in known}
+    for name in of_load.keys() & changes.keys():
+        of_load[name] = changes.pop(name)
     load = OpenLoad(
         lateness_seconds=quantiles(1e-4, 2e-4),
         sent_seconds=quantiles(0.002, sent),
         over_time=changes.pop("load_over_time", load_slices),
-        **known,
+        **of_load,
     )
-    changes.setdefault("over_time", slices)
-    latencies = quantiles(0.002, p99, changes.pop("at_least", ()))
-    trial = a_trial(
-        strategy,
-        number,
-        **({"wall": 5.0, "latency_seconds": latencies, "open_load": load} | changes),
-    )
-    return with_changes(
-        trial, bound=changes.get("bound", judge_schedule(trial.figures, 1))
-    )
+    usual = {
+        "wall": 5.0,
+        "latency_seconds": quantiles(0.002, p99, changes.pop("at_least", ())),
+        "open_load": load,
+        "over_time": slices,
+    }
+    trial = a_trial(strategy, number, **usual | changes)
+    bound = changes.get("bound", judge_schedule(trial.figures, 1))
+    return with_changes(trial, bound=bound)
 
 
 def slices_of(
@@ -210,11 +232,12 @@ def slices_of(
     """
     load = []
     slices = []
-    counts = (np.diff(ends, prepend=0).tolist() for ends in (planned, ended or planned))
-    for part, (sent, requests) in enumerate(zip(*counts, strict=True)):
+    sent = np.diff(planned, prepend=0).tolist()
+    requests = np.diff(ended or planned, prepend=0).tolist()
+    for part in range(len(planned)):
         at = seconds * part / len(planned)
-        load.append(LoadSlice(at=at, planned=sent))
-        slices.append(Slice(at=at, requests=requests, errors=0))
+        load.append(LoadSlice(at=at, planned=sent[part]))
+        slices.append(Slice(at=at, requests=requests[part], errors=0))
     return load, slices
 
 
@@ -222,54 +245,72 @@ def a_failed_trial(
     strategy: str, reason: str = "it broke", number: int = 1, **changes
 ) -> Trial:
     """A trial in which no request finished."""
-    none = {
-        "status": "failed",
-        "reason": reason,
-        "figures": RequestFigures(),
-        "verdict": None,
+    trial = a_trial(strategy, number).updated(
+        status="failed", reason=reason, figures=RequestFigures(), verdict=None
+    )
+    return with_changes(trial, **changes)
+
+
+def an_arm(strategy: str = "urllib3", **changes) -> Arm:
+    """The arm of `a_trial`. In an environment, its name and label tell which."""
+    usual = {
+        "name": strategy,
+        "upstream": "aiohttp",
+        "route": "direct",
+        "workload": "workload",
     }
-    return with_changes(a_trial(strategy, number).updated(**none), **changes)
+    if environment := changes.get("environment"):
+        usual["name"] = usual["label"] = f"{strategy} in {environment}"
+    return Arm(strategy=strategy, **usual | changes)
+
+
+def environments(*names: str) -> dict[str, EnvironmentSpec]:
+    """Environments in folders of these names."""
+    return {name: EnvironmentSpec(folder=f"/{name}") for name in names}
 
 
 def a_run(*trials: Trial, name: str = "20240506-070809-run-abcd", **changes) -> Run:
     """A finished run of these trials; `changes` are of its experiment's settings."""
-    if len({trial.planned.order for trial in trials}) < len(
-        trials
-    ):  # no test cares about their places
+    if len({trial.planned.order for trial in trials}) < len(trials):
+        # No test cares about their places.
         trials = tuple(
             with_changes(trial, order=place) for place, trial in enumerate(trials)
         )
     planned = [trial.planned for trial in trials]
-    arms = dict.fromkeys(
-        (t.arm, t.strategy, t.upstream, t.route, t.workload, t.link) for t in planned
-    )
+    arms = {
+        trial.arm: an_arm(
+            trial.strategy,
+            name=trial.arm,
+            upstream=trial.upstream,
+            route=trial.route,
+            workload=trial.workload,
+            link=trial.link,
+            environment=trial.environment,
+        )
+        for trial in planned
+    }
+    workloads = {trial.workload: make_workload(requests=1000) for trial in planned}
+    used = {trial.environment for trial in planned} - {None}
     settings = {
         "name": "run",
         "question": "Which is fastest?",
         "seed": 1,
         "command": "clientlab run",
         "rounds": max((trial.round for trial in planned), default=1),
-        "arms": [
-            Arm(name=a, strategy=s, upstream=u, route=r, workload=w, link=k)
-            for a, s, u, r, w, k in arms
-        ],
-        "workloads": {trial.workload: make_workload(requests=1000) for trial in planned}
-        or {"workload": make_workload()},
+        "arms": list(arms.values()),
+        "workloads": workloads or {"workload": make_workload()},
+        "environments": environments(*used),
     }
-    lists: dict[str, list[Trial]] = {"trials": []}
-    for trial in trials:
-        lists.setdefault(
-            "trials" if trial.planned.search_rate is None else "probes", []
-        ).append(trial)
     return Run(
         run=name,
         clientlab="0.1.0",
         created="2024-05-06T07:08:09+00:00",
         status="done",
-        experiment=Plan(**(settings | changes)),
+        experiment=Plan(**settings | changes),
         target=Target(testbed="local"),
         surroundings=SURROUNDINGS,
-        **lists,
+        trials=[trial for trial in trials if trial.planned.search_rate is None],
+        probes=[trial for trial in trials if trial.planned.search_rate is not None],
     )
 
 
@@ -282,22 +323,18 @@ def a_searched_trial(
     """
     ends = [5 * (part + 1) / 60 for part in range(60)]
     planned = [round(rate * end) for end in ends]
-    load, slices = slices_of(
-        planned,
-        5.0,
-        [round(min(served, rate) * end) for end in ends[:-1]] + planned[-1:],
-    )
-    shown = {
+    ended = [round(min(served, rate) * end) for end in ends]
+    ended[-1] = planned[-1]
+    load, slices = slices_of(planned, 5.0, ended)
+    usual = {
         "planned_per_second": rate,
         "achieved_per_second": rate,
         "load_over_time": load,
         "over_time": slices,
+        "search_rate": rate,
+        "requests": planned[-1],
     }
-    return an_open_trial(
-        strategy,
-        number,
-        **(shown | {"search_rate": rate, "requests": planned[-1]} | changes),
-    )
+    return an_open_trial(strategy, number, **usual | changes)
 
 
 def a_measured_trial(
@@ -308,24 +345,19 @@ def a_measured_trial(
     **changes,
 ):
     """A trial with histogram, overhead and course, of latencies around 5 ms."""
-    return a_trial(
-        strategy, number, wall, **(_figures(number, wall, requests) | changes)
-    )
+    figures = _figures(number, wall, requests)
+    return a_trial(strategy, number, wall, **figures | changes)
 
 
 @functools.cache
 def _figures(number: int, wall: float, requests: int) -> dict[str, object]:
     seconds = np.random.default_rng(number).lognormal(-5.3 + wall / 10, 0.4, requests)
     histogram = make_histogram(seconds)
-    slices = [
-        Slice(
-            at=place * wall / 60,
-            requests=len(part),
-            errors=0,
-            p99=float(max(part)),
-        )
-        for place, part in enumerate(np.array_split(seconds, 60))
-    ]
+    slices = []
+    for place, part in enumerate(np.array_split(seconds, 60)):
+        at = place * wall / 60
+        slowest = float(max(part))
+        slices.append(Slice(at=at, requests=len(part), errors=0, p99=slowest))
     return {
         "requests": requests,
         "requests_per_second": requests / wall,
@@ -341,92 +373,78 @@ def a_whole_run() -> Run:
     """Three strategies in three rounds on two routes, errors, a failed trial, a sweep,
     claims, cautions.
     """
-    trials = [
-        a_measured_trial(name, number, wall + number / 10, route=route)
-        for name, wall in (("urllib3", 1.0), ("pycurl", 2.0), ("requests", 4.0))
-        for number in (1, 2, 3)
-        for route in ("direct", "proxy")
-    ]
-    trials[-1] = with_changes(
-        trials[-1],
-        errors={"reset": 3},
-        error_examples={"reset": "Connection reset by peer"},
-    )
-    swept = [
-        a_measured_trial(
-            "aiohttp@semaphore",
-            number,
-            8 / place + place / 8,
-            workload=f"w{place}",
-            arm=f"sem{place}",
-        )
-        for place in PLACES
-        for number in (1, 2, 3)
-    ]
-    run = a_run(
-        *trials,
-        *swept,
-        a_failed_trial("httpx", "it could not be started", workload="workload"),
-    )
-    arms = [
-        Arm(
-            name=f"sem{place}",
-            strategy="aiohttp@semaphore",
-            upstream="aiohttp",
-            route="direct",
-            workload=f"w{place}",
-            axes={"concurrency": place},
-        )
-        for place in PLACES
-    ]
+    trials = []
+    for name, wall in (("urllib3", 1.0), ("pycurl", 2.0), ("requests", 4.0)):
+        for number, route in itertools.product((1, 2, 3), ("direct", "proxy")):
+            seconds = wall + number / 10
+            trials.append(a_measured_trial(name, number, seconds, route=route))
+    trials[-1] = with_changes(trials[-1], **RESET)
+    plain_arms = a_run(*trials).experiment.arms
+    arms = []
     workloads = {
-        f"w{place}": make_workload(requests=400, concurrency=place) for place in PLACES
+        "workload": make_workload(
+            requests=400, delay=Delay.parse("5ms"), headers={"X-A": "b"}
+        )
     }
-    workloads["workload"] = make_workload(
-        requests=400, delay=Delay.parse("5ms"), headers={"X-A": "b"}
+    for place in PLACES:
+        name = f"sem{place}"
+        workload = f"w{place}"
+        workloads[workload] = make_workload(requests=400, concurrency=place)
+        arms.append(
+            an_arm(
+                "aiohttp@semaphore",
+                name=name,
+                workload=workload,
+                axes={"concurrency": place},
+            )
+        )
+        wall = 8 / place + place / 8
+        trials += [
+            a_measured_trial(
+                "aiohttp@semaphore", number, wall, workload=workload, arm=name
+            )
+            for number in (1, 2, 3)
+        ]
+    run = a_run(*trials, a_failed_trial("httpx", "it could not be started"))
+    claim = ClaimResult(
+        name="one",
+        text="urllib3 is faster",
+        source="An article",
+        kind="less",
+        figure="wall_seconds",
+        rounds=3,
+        control=False,
+        published="2 s against 4 s",
+        verdict="supported",
+        ratio=2.0,
+        interval=(1.8, 2.2),
+        measured="1.2 s against 2.2 s",
     )
-    rest = {
-        "source": "An article",
-        "kind": "less",
-        "figure": "wall_seconds",
-        "rounds": 3,
-    }
     claims = [
-        ClaimResult(
-            name="one",
-            text="urllib3 is faster",
-            control=False,
-            published="2 s against 4 s",
-            verdict="supported",
-            ratio=2.0,
-            interval=(1.8, 2.2),
-            measured="1.2 s against 2.2 s",
-            **rest,
-        ),
-        ClaimResult(
+        claim,
+        claim.updated(
             name="two",
             text="requests is faster",
-            control=False,
             published=None,
             verdict="contradicted",
             ratio=0.5,
             interval=(0.4, 0.6),
             measured="4.2 s against 2.2 s",
-            **rest,
         ),
-        ClaimResult(
+        claim.updated(
             name="three",
             text="they are alike",
             control=True,
             published=None,
             verdict="inconclusive",
+            ratio=None,
+            interval=None,
             measured="nothing yet",
             settles="12 rounds",
-            **rest,
         ),
     ]
     settings = {
-        "arms": run.experiment.arms[:6] + arms,
+        "arms": plain_arms + arms,
         "workloads": workloads,
         "shortened": ["requests: 4,000 became 400"],
         "uncontrolled": ["connections of each process"],
@@ -445,9 +463,8 @@ def a_whole_run() -> Run:
 
 def _copy(whole: Run, settings: dict[str, object], **changes) -> Run:
     """A copy of the run with other settings of its experiment, and other fields."""
-    return whole.updated(
-        **{"experiment": whole.experiment.updated(**settings), **changes}
-    )
+    experiment = whole.experiment.updated(**settings)
+    return whole.updated(experiment=experiment, **changes)
 
 
 def a_hostile_run(words: str) -> Run:
@@ -460,24 +477,14 @@ def a_hostile_run(words: str) -> Run:
         errors={words: 1},
         error_examples={words: words},
     )
-    arms = [
-        Arm(
-            name=f"{words}{place}",
-            strategy=words,
-            upstream=words,
-            route="direct",
-            workload=words,
-            axes={words: place, "n": words},
-        )
-        for place in PLACES
-    ]
-    swept = [
-        a_measured_trial(words, workload=words, upstream=words, arm=arm.name)
-        for arm in arms
-    ]
-    arms.append(
-        Arm(name=words, strategy=words, upstream=words, route="direct", workload=words)
-    )
+    plain = an_arm(words, upstream=words, workload=words)
+    arms = []
+    swept = []
+    for place in PLACES:
+        name = f"{words}{place}"
+        arms.append(plain.updated(name=name, axes={words: place, "n": words}))
+        swept.append(a_measured_trial(words, workload=words, upstream=words, arm=name))
+    arms.append(plain)
     settings = {
         **dict.fromkeys(("question", "command", "name"), words),
         "arms": arms,
@@ -518,11 +525,9 @@ def a_bundled_run(name: str, rounds: int = 1) -> Run:
     The last arm has a second trial in its last round, which was killed.
     """
     plan = read_plan(bundled()[name]).updated(rounds=rounds)
-    trials = [
-        _a_trial_of(plan, place, number)
-        for number in range(1, rounds + 1)
-        for place in range(len(plan.arms))
-    ]
+    trials = []
+    for number in range(1, rounds + 1):
+        trials += [_a_trial_of(plan, place, number) for place in range(len(plan.arms))]
     killed = trials[-1].updated(
         status="failed",
         reason="its process was ended by SIGKILL",
@@ -550,8 +555,5 @@ def _a_trial_of(plan: Plan, place: int, number: int) -> Trial:
         "kept_alive": 400 if "aiohttp" in arm.upstream else 0,
     }
     if place % 7 == 6:
-        known |= {
-            "errors": {"reset": 3},
-            "error_examples": {"reset": "Connection reset by peer"},
-        }
+        known |= RESET
     return a_measured_trial(arm.strategy, number, 1.0 + place / 10, **known)
