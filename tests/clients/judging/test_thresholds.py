@@ -19,7 +19,7 @@ from clientlab.judging.thresholds import (
     parse_threshold,
 )
 from clientlab.reports.headline import threshold_sentence, version_answers
-from clientlab.results.plan import Arm, EnvironmentSpec
+from clientlab.results.trial import Trial
 from clientlab.workload.workload import make_workload
 from clients.documents import (
     a_failed_trial,
@@ -27,6 +27,7 @@ from clients.documents import (
     a_trial,
     an_open_trial,
     quantiles,
+    rounds,
     with_changes,
 )
 
@@ -36,67 +37,107 @@ SPREAD = (1.0, 1.2, 1.4)
 
 
 def a_run_of(*walls: float, **changes):
-    return a_run(
-        *(
-            a_trial("urllib3", number, wall, **changes)
-            for number, wall in enumerate(walls, 1)
-        )
-    )
+    return a_run(*rounds("urllib3", *walls, **changes))
 
 
 def outcome(text: str, before, after, *, strict: bool = False) -> str:
     threshold = parse_change(text)
-    (judged,) = judge_changes(
-        compare(before, [after], [threshold.figure]), [threshold], strict=strict
-    )
+    compared = compare(before, [after], [threshold.figure])
+    (judged,) = judge_changes(compared, [threshold], strict=strict)
     return judged.outcome
+
+
+def judge(text: str, run, *, strict: bool = False):
+    """Judge a run by one threshold."""
+    (judged,) = judge_run(run, [parse_threshold(text)], strict=strict)
+    return judged
 
 
 def limit_outcome(text: str, run, *, strict: bool = False) -> str:
-    (judged,) = judge_run(run, [parse_threshold(text)], strict=strict)
-    return judged.outcome
+    return judge(text, run, strict=strict).outcome
+
+
+def strictly(outcome: str) -> str:
+    """Return what is told instead of an outcome if only estimates count."""
+    return "failed" if outcome == "not sure" else outcome
+
+
+def in_environment(name: str, *trials: Trial) -> list[Trial]:
+    return [
+        with_changes(trial, arm=f"urllib3 in {name}", environment=name)
+        for trial in trials
+    ]
+
+
+def in_environments(base: list[Trial], head: list[Trial]):
+    """A run in two environments."""
+    return a_run(*in_environment("base", *base), *in_environment("head", *head))
+
+
+def with_ratios(*ratios: float, **of_head):
+    """A run in two environments with these ratios of wall times, by round.
+
+    Its rounds differ widely.
+    """
+    walls = (1.0, 10.0, 2.0, 5.0, 3.0, 7.0)
+    longer = [wall * ratio for wall, ratio in zip(walls, ratios, strict=True)]
+    return in_environments(
+        rounds("urllib3", *walls), rounds("urllib3", *longer, **of_head)
+    )
+
+
+def with_drops(*counts: int) -> list[Trial]:
+    """The rounds of an open load, with so many dropped requests."""
+    return [
+        an_open_trial("urllib3", number, dropped=count)
+        for number, count in enumerate(counts, start=1)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("text", "walls", "found", "strict"),
+    ("text", "walls", "found"),
     [
-        ("wall +10%", STEADY, "held", "held"),
-        ("wall +10%", SLOWER, "failed", "failed"),
-        ("wall +10%", SPREAD, "not sure", "failed"),
-        ("throughput -5%", SLOWER, "failed", "failed"),
+        ("wall +10%", STEADY, "held"),
+        ("wall +10%", SLOWER, "failed"),
+        ("wall +10%", SPREAD, "not sure"),
+        ("throughput -5%", SLOWER, "failed"),
     ],
 )
 def test_a_change_fails_by_its_whole_interval_or_strictly_by_its_estimate(
-    text, walls, found, strict
+    text, walls, found
 ):
-    assert outcome(text, a_run_of(*STEADY), a_run_of(*walls)) == found
-    assert outcome(text, a_run_of(*STEADY), a_run_of(*walls), strict=True) == strict
+    before = a_run_of(*STEADY)
+    after = a_run_of(*walls)
+    assert outcome(text, before, after) == found
+    assert outcome(text, before, after, strict=True) == strictly(found)
 
 
 @pytest.mark.parametrize(
     ("text", "failed", "found"), [("errors +0", 1, "failed"), ("errors +1%", 9, "held")]
 )
 def test_errors_are_counted_and_need_no_interval(text, failed, found):
-    assert (
-        outcome(text, a_run_of(1.0), a_run_of(1.0, errors={"reset": failed})) == found
-    )
+    after = a_run_of(1.0, errors={"reset": failed})
+    assert outcome(text, a_run_of(1.0), after) == found
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("wall +2%", "not sure"), ("wall +20%", "failed")]
+    ("text", "walls", "found", "is_close"),
+    [
+        ("wall +2%", (1.059, 1.06, 1.061), "not sure", True),
+        ("wall +20%", SLOWER, "failed", False),
+    ],
 )
-def test_a_change_that_is_less_than_runs_may_differ_by_is_not_sure(text, found):
+def test_a_change_that_is_less_than_runs_may_differ_by_is_not_sure(
+    text, walls, found, is_close
+):
     """However narrow the intervals are: from 1 s, 1.06 s is less than 10 %, and 1.3 s
     is more.
     """
-    walls = (1.059, 1.06, 1.061) if found == "not sure" else SLOWER
-    (judged,) = judge_changes(
-        compare(a_run_of(0.999, 1.0, 1.001), [a_run_of(*walls)]), [parse_change(text)]
-    )
+    compared = compare(a_run_of(0.999, 1.0, 1.001), [a_run_of(*walls)])
+    (judged,) = judge_changes(compared, [parse_change(text)])
     assert judged.outcome == found
-    assert ("runs may differ by 10.0 %" in threshold_sentence(judged)) == (
-        found == "not sure"
-    )
+    sentence = threshold_sentence(judged)
+    assert ("runs may differ by 10.0 %" in sentence) == is_close
 
 
 @pytest.mark.parametrize(
@@ -113,62 +154,50 @@ def test_errors_of_several_rounds_have_an_interval(counts, found):
 def test_an_arm_that_finished_no_trial_fails_every_threshold():
     """A figure that no finished trial has, in either run, cannot be judged."""
     dead = a_run(a_failed_trial("urllib3"))
-    assert (
-        outcome("wall +10%", a_run_of(*STEADY), dead)
-        == limit_outcome("p99 > 1s", dead)
-        == "failed"
-    )
-    assert outcome("wall +10%", dead, a_run_of(*STEADY)) == "not sure"
-    assert (
-        limit_outcome("overhead > 1s", LIMITED)
-        == outcome("overhead +1%", LIMITED, LIMITED)
-        == "not sure"
-    )
-    assert (
-        outcome("p999 +1%", a_run_of(*STEADY), a_run_of(*STEADY, latency_seconds=None))
-        == "not sure"
-    )
+    steady = a_run_of(*STEADY)
+    assert outcome("wall +10%", steady, dead) == "failed"
+    assert limit_outcome("p99 > 1s", dead) == "failed"
+    assert outcome("wall +10%", dead, steady) == "not sure"
+    assert limit_outcome("overhead > 1s", LIMITED) == "not sure"
+    assert outcome("overhead +1%", LIMITED, LIMITED) == "not sure"
+    without_latency = a_run_of(*STEADY, latency_seconds=None)
+    assert outcome("p999 +1%", steady, without_latency) == "not sure"
 
 
-@pytest.mark.parametrize("requests", [0, 1000])
-def test_errors_fail_if_a_trial_failed(requests):
-    """However many are allowed, and even if the trial sent nothing, unless it was
-    repeated in the same round.
-    """
-    faults = {"requests": requests, "errors": {"connect": requests} if requests else {}}
-    run = a_run(
-        a_trial("urllib3"),
-        *(
-            a_failed_trial("urllib3", number=number, **faults)
-            for number in (2, 3, 4, 5)
-        ),
-    )
-    changes = judge_changes(
-        compare(a_run_of(*STEADY), [run]), [parse_change("errors +90%")]
-    )
-    for judged in (*changes, *judge_run(run, [parse_threshold("errors > 90%")])):
+@pytest.mark.parametrize(
+    ("requests", "errors", "share"), [(0, {}, 0.0), (1000, {"connect": 1000}, 0.8)]
+)
+def test_errors_fail_if_a_trial_failed(requests, errors, share):
+    """However many are allowed, and even if the trial sent nothing."""
+    failed = [
+        a_failed_trial("urllib3", number=number, requests=requests, errors=errors)
+        for number in (2, 3, 4, 5)
+    ]
+    run = a_run(a_trial("urllib3"), *failed)
+    compared = compare(a_run_of(*STEADY), [run])
+    (change,) = judge_changes(compared, [parse_change("errors +90%")])
+    for judged in (change, judge("errors > 90%", run)):
         assert judged.outcome == "failed"
         assert judged.lost == 4
-        assert judged.found == pytest.approx(0.8 if requests else 0.0)
-    assert (
-        limit_outcome(
-            "errors > 0", a_run(a_failed_trial("urllib3"), a_trial("urllib3"))
-        )
-        == "held"
-    )
+        assert judged.found == pytest.approx(share)
+
+
+def test_a_failed_trial_that_was_repeated_in_its_round_does_not_count():
+    run = a_run(a_failed_trial("urllib3"), a_trial("urllib3"))
+    assert limit_outcome("errors > 0", run) == "held"
 
 
 def test_too_few_rounds_cannot_be_judged_unless_the_estimate_decides():
-    assert outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0)) == "not sure"
-    assert (
-        outcome("wall +10%", a_run_of(*STEADY), a_run_of(2.0, 2.0), strict=True)
-        == "failed"
-    )
-    (judged,) = judge_run(a_run_of(2.0), [parse_threshold("wall > 1s")])
+    before = a_run_of(*STEADY)
+    after = a_run_of(2.0, 2.0)
+    assert outcome("wall +10%", before, after) == "not sure"
+    assert outcome("wall +10%", before, after, strict=True) == "failed"
+    single = a_run_of(2.0)
+    judged = judge("wall > 1s", single)
     assert judged.outcome == "not sure"
     assert "it has 1 of at least 3 rounds" in judged.reason
-    assert limit_outcome("wall > 1s", a_run_of(2.0), strict=True) == "failed"
-    assert limit_outcome("wall > 3s", a_run_of(2.0)) == "held"
+    assert limit_outcome("wall > 1s", single, strict=True) == "failed"
+    assert limit_outcome("wall > 3s", single) == "held"
 
 
 @pytest.mark.parametrize(
@@ -179,76 +208,41 @@ def test_the_share_of_dropped_requests_is_judged_by_its_interval(dropped, found)
     """It is estimated, unlike errors: 1 % more is allowed, and 0.2 % were dropped
     before.
     """
-    before, after = (
-        a_run(
-            *(
-                an_open_trial("urllib3", number, dropped=count)
-                for number, count in enumerate(counts, 1)
-            )
-        )
-        for counts in ((2,) * len(dropped), dropped)
-    )
-    assert (
-        outcome("dropped +1%", before, after)
-        == limit_outcome("dropped > 1%", after)
-        == found
-    )
+    before = a_run(*with_drops(*[2] * len(dropped)))
+    after = a_run(*with_drops(*dropped))
+    assert outcome("dropped +1%", before, after) == found
+    assert limit_outcome("dropped > 1%", after) == found
 
 
 def test_a_share_changes_in_points_between_environments():
     """And not by its ratio, which is 10."""
-    trials = [
-        an_open_trial(
-            "urllib3", number, arm=f"urllib3 in {name}", environment=name, dropped=count
-        )
-        for number in (1, 2, 3, 4)
-        for name, count in (("base", 2), ("head", 20))
-    ]
-    (judged,) = judge_run(
-        a_run(*trials, arms=ARMS, environments=SPECS), [parse_threshold("dropped +1%")]
-    )
+    run = in_environments(with_drops(2, 2, 2, 2), with_drops(20, 20, 20, 20))
+    judged = judge("dropped +1%", run)
     assert judged.outcome == "failed"
     assert judged.found == pytest.approx(0.018)
 
 
 @pytest.mark.parametrize("text", ["wall +5%", "errors +0", "p50 +2ms"])
 def test_a_baseline_that_failed_is_named_and_not_the_arm_that_is_compared(text):
-    trials = [
-        a_failed_trial("urllib3", number=number, arm=ARMS[0].name, environment="base")
-        for number in (1, 2, 3)
-    ]
-    trials += [
-        a_trial("urllib3", number, arm=ARMS[1].name, environment="head")
-        for number in (1, 2, 3)
-    ]
-    (judged,) = judge_run(
-        a_run(*trials, arms=ARMS, environments=SPECS), [parse_threshold(text)]
-    )
+    failed = [a_failed_trial("urllib3", number=number) for number in (1, 2, 3)]
+    judged = judge(text, in_environments(failed, rounds("urllib3")))
     assert judged.outcome == "not sure"
     assert exit_code_of([judged]) == 3
-    assert "nothing to compare with: urllib3 in base has no " in threshold_sentence(
-        judged
-    )
+    sentence = threshold_sentence(judged)
+    assert "nothing to compare with: urllib3 in base has no " in sentence
 
 
 def test_a_threshold_that_failed_decides_the_exit_code():
-    results = judge_run(
-        a_run_of(2.0),
-        [parse_threshold(text) for text in ("wall > 1s", "errors > 0", "wall > 3s")],
-    )
-    assert [exit_code_of(results[:count]) for count in (0, 1)] == [0, 3]
-    assert exit_code_of(results[1:]) == 0
-    assert (
-        exit_code_of(
-            [*results, *judge_run(a_run_of(*SLOWER), [parse_threshold("wall > 1s")])]
-        )
-        == 1
-    )
-    few = judge_run(
-        a_run_of(*SPREAD), [parse_threshold("wall > 1.1s")]
-    )  # its interval is on both sides
-    assert few[0].outcome == "not sure"
-    assert exit_code_of(few) == 0
+    not_sure = judge("wall > 1s", a_run_of(2.0))
+    held = judge("wall > 3s", a_run_of(2.0))
+    failed = judge("wall > 1s", a_run_of(*SLOWER))
+    assert exit_code_of([]) == 0
+    assert exit_code_of([not_sure]) == 3
+    assert exit_code_of([held]) == 0
+    assert exit_code_of([not_sure, held, failed]) == 1
+    both_sides = judge("wall > 1.1s", a_run_of(*SPREAD))
+    assert both_sides.outcome == "not sure"
+    assert exit_code_of([both_sides]) == 0
 
 
 LIMITED = a_run_of(
@@ -280,9 +274,7 @@ def test_a_limit_is_judged_by_the_interval_of_the_figure_that_the_report_shows(
     text, found
 ):
     assert limit_outcome(text, LIMITED) == found
-    assert limit_outcome(text, LIMITED, strict=True) == (
-        "failed" if found == "not sure" else found
-    )
+    assert limit_outcome(text, LIMITED, strict=True) == strictly(found)
 
 
 def test_many_arms_at_their_limit_seldom_fail_a_build():
@@ -290,17 +282,14 @@ def test_many_arms_at_their_limit_seldom_fail_a_build():
     fail.
     """
     draw = np.random.default_rng(3)
-    wall = parse_threshold("wall > 1s")
+    threshold = parse_threshold("wall > 1s")
     failed = 0
     for _ in range(200):
-        run = a_run(
-            *(
-                a_trial(f"arm {arm}", number, draw.lognormal(0, 0.1))
-                for arm in range(8)
-                for number in range(1, 6)
-            )
-        )
-        failed += any(one.outcome == "failed" for one in judge_run(run, [wall]))
+        trials = []
+        for arm in range(8):
+            trials += rounds(f"arm {arm}", *draw.lognormal(0, 0.1, 5))
+        results = judge_run(a_run(*trials), [threshold])
+        failed += any(judged.outcome == "failed" for judged in results)
     assert failed / 200 <= 0.05
 
 
@@ -323,107 +312,63 @@ def test_a_threshold_that_is_written_wrongly_is_refused(read, text):
 
 
 def test_a_threshold_may_be_for_one_arm():
-    run = a_run(
-        *(
-            a_trial(name, number, 1.0 + number / 100)
-            for name in ("a", "b: c")
-            for number in (1, 2, 3)
-        )
-    )
-    judged = judge_run(
-        run, [parse_threshold("b: c: wall > 2s"), parse_threshold("wall > 0.5s")]
-    )
-    assert [(one.arm, one.outcome) for one in judged] == [
+    run = a_run(*rounds("a", *STEADY), *rounds("b: c", *STEADY))
+    limits = [parse_threshold("b: c: wall > 2s"), parse_threshold("wall > 0.5s")]
+    assert [(judged.arm, judged.outcome) for judged in judge_run(run, limits)] == [
         ("b: c", "held"),
         ("a", "failed"),
         ("b: c", "failed"),
     ]
-    changes = judge_changes(compare(run, [run]), [parse_change("a: wall +10%")])
-    assert [(one.arm, one.outcome) for one in changes] == [("a", "held")]
+    compared = compare(run, [run])
+    (change,) = judge_changes(compared, [parse_change("a: wall +10%")])
+    assert change.arm == "a"
+    assert change.outcome == "held"
 
 
-def test_what_is_not_sure_says_how_many_rounds_would_decide():
-    base, few, close = (
-        a_run_of(*(at * np.exp(0.05 * np.resize([-1, 0.3, 1, -0.3], 8))))
-        for at in (1.0, 1.05, 1.0201)
-    )
-    for run, is_close in ((few, False), (close, True)):
-        changes = judge_changes(
-            compare(base, [run], gated={(None, "wall")}), [parse_change("wall +2%")]
-        )
-        for judged in (*changes, *judge_run(run, [parse_threshold("wall > 1.02s")])):
-            assert judged.outcome == "not sure"
-            assert (judged.rounds is None) == is_close
-            assert is_close or str(judged.rounds) in threshold_sentence(judged)
+def a_restless_run(level: float):
+    noise = np.exp(0.05 * np.resize([-1, 0.3, 1, -0.3], 8))
+    return a_run_of(*(level * noise))
+
+
+@pytest.mark.parametrize(("level", "is_close"), [(1.05, False), (1.0201, True)])
+def test_what_is_not_sure_says_how_many_rounds_would_decide(level, is_close):
+    run = a_restless_run(level)
+    compared = compare(a_restless_run(1.0), [run], gated={(None, "wall")})
+    (change,) = judge_changes(compared, [parse_change("wall +2%")])
+    for judged in (change, judge("wall > 1.02s", run)):
+        assert judged.outcome == "not sure"
+        assert (judged.rounds is None) == is_close
+        assert is_close or str(judged.rounds) in threshold_sentence(judged)
 
 
 def test_what_the_schedule_of_an_open_load_decides_is_no_threshold():
-    run = a_run(*(an_open_trial(number=number) for number in (1, 2, 3)))
+    run = a_run(*with_drops(0, 0, 0))
     with pytest.raises(FieldError, match=r"arm 'urllib3' has an open load.*judge p99"):
         outcome("throughput -5%", run, run)
     assert outcome("p99 +5%", run, run) == "held"
 
 
-SPECS = {name: EnvironmentSpec(folder=f"/{name}") for name in ("base", "head")}
-ARMS = [
-    Arm(
-        name=f"urllib3 in {name}",
-        label=f"urllib3 in {name}",
-        strategy="urllib3",
-        upstream="aiohttp",
-        route="direct",
-        workload="workload",
-        environment=name,
-    )
-    for name in SPECS
-]
-
-
-HIDING = ARMS[0].updated(strategy="pyqwest")  # which hides its connections
-
-
-def in_environments(*factors: float, **of_head):
-    """A run in two environments.
-
-    Each factor is the ratio of a round's wall times; the rounds differ widely.
-    """
-    trials = [
-        a_trial(
-            "urllib3",
-            number,
-            level * times,
-            arm=f"urllib3 in {name}",
-            environment=name,
-            **changes,
-        )
-        for number, (level, factor) in enumerate(
-            zip((1.0, 10.0, 2.0, 5.0, 3.0, 7.0), factors, strict=True), start=1
-        )
-        for name, times, changes in (("base", 1.0, {}), ("head", factor, of_head))
-    ]
-    return a_run(*trials, arms=ARMS, environments=SPECS)
-
-
 @pytest.mark.parametrize(
-    ("factors", "found", "strict"),
+    ("ratios", "found"),
     [
-        ((1.10, 1.11, 1.09, 1.10, 1.12, 1.10), "failed", "failed"),
-        ((1.04, 1.04, 1.04, 1.04, 1.04, 1.04), "held", "held"),
-        ((1.30, 0.95, 1.30, 1.00, 1.40, 1.20), "not sure", "failed"),
+        ((1.10, 1.11, 1.09, 1.10, 1.12, 1.10), "failed"),
+        ((1.04, 1.04, 1.04, 1.04, 1.04, 1.04), "held"),
+        ((1.30, 0.95, 1.30, 1.00, 1.40, 1.20), "not sure"),
     ],
 )
 @pytest.mark.parametrize("text", ["wall +5%", "throughput -4.7%"])
-def test_a_change_between_environments_is_paired_by_round(text, factors, found, strict):
-    assert limit_outcome(text, in_environments(*factors)) == found
-    assert limit_outcome(text, in_environments(*factors), strict=True) == strict
+def test_a_change_between_environments_is_paired_by_round(text, ratios, found):
+    run = with_ratios(*ratios)
+    assert limit_outcome(text, run) == found
+    assert limit_outcome(text, run, strict=True) == strictly(found)
 
 
 def test_a_limit_is_for_both_environments_and_a_change_for_the_second():
-    limit, change = (parse_threshold(text) for text in ("p99 > 1s", "wall +4%"))
-    judged = judge_run(
-        in_environments(1.06, 1.07, 1.06, 1.08, 1.055, 1.06), [limit, change]
-    )
-    assert [(one.threshold, one.arm, one.outcome) for one in judged] == [
+    limit = parse_threshold("p99 > 1s")
+    change = parse_threshold("wall +4%")
+    run = with_ratios(1.06, 1.07, 1.06, 1.08, 1.055, 1.06)
+    results = judge_run(run, [limit, change])
+    assert [(judged.threshold, judged.arm, judged.outcome) for judged in results] == [
         (limit, "urllib3 in base", "held"),
         (limit, "urllib3 in head", "held"),
         (change, "urllib3 in head", "failed"),
@@ -431,39 +376,38 @@ def test_a_limit_is_for_both_environments_and_a_change_for_the_second():
 
 
 def test_servers_are_compared_like_environments_but_not_by_the_cpu_time_of_clients():
-    run = in_environments(*[1.3] * 6)
+    run = with_ratios(*[1.3] * 6)
     arms = [
         arm.updated(environment=None, server=arm.environment)
         for arm in run.experiment.arms
     ]
     plan = run.experiment.updated(arms=arms, environments={})
     trials = [
-        with_changes(one, environment=None, server=one.planned.environment)
-        for one in run.trials
+        with_changes(trial, environment=None, server=trial.planned.environment)
+        for trial in run.trials
     ]
     other = run.updated(experiment=plan, trials=trials)
     check_limits([parse_threshold("wall +5%")], plan)
-    assert (
-        limit_outcome("wall +5%", other) == limit_outcome("wall +5%", run) == "failed"
+    assert limit_outcome("wall +5%", run) == "failed"
+    assert limit_outcome("wall +5%", other) == "failed"
+    (of_environments,) = contrasts_by("environment", run)
+    (of_servers,) = contrasts_by("server", other)
+    assert of_environments.time == of_servers.time
+    assert " CPU time " in version_answers(run)[0][0]
+    assert " CPU time " not in version_answers(other)[0][0]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "found"), [(5, 1000, "not sure"), (1000, 5, "failed")]
+)
+def test_only_errors_count_of_an_arm_that_was_never_at_its_concurrency(
+    base, head, found
+):
+    """`base`, `head`: requests, of which 32 were to be in flight."""
+    run = in_environments(
+        rounds("urllib3", concurrency=32, requests=base),
+        rounds("urllib3", 1.3, 1.3, 1.3, concurrency=32, requests=head),
     )
-    (one,) = contrasts_by("environment", run)
-    (two,) = contrasts_by("server", other)
-    assert one.time == two.time
-    assert [" CPU time " in version_answers(each)[0][0] for each in (run, other)] == [
-        True,
-        False,
-    ]
-
-
-@pytest.mark.parametrize(("short", "found"), [("base", "not sure"), ("head", "failed")])
-def test_only_errors_count_of_an_arm_that_was_never_at_its_concurrency(short, found):
-    run = in_environments(*[1.3] * 6)
-    fewer = {"requests": 5, "concurrency": 32}
-    trials = [
-        with_changes(one, **fewer) if one.planned.environment == short else one
-        for one in run.trials
-    ]
-    run = run.updated(trials=trials)
     assert limit_outcome("wall +5%", run) == found
     assert limit_outcome("errors +0", run) == "held"
 
@@ -486,27 +430,26 @@ def test_only_errors_count_of_an_arm_that_was_never_at_its_concurrency(short, fo
 def test_errors_are_counted_in_environments_and_a_lower_bound_fails(
     text, of_head, found
 ):
-    assert limit_outcome(text, in_environments(*[1.0] * 6, **of_head)) == found
+    run = with_ratios(*[1.0] * 6, **of_head)
+    assert limit_outcome(text, run) == found
 
 
-def with_latencies(*more: float, level: float = 0.01, at_least: tuple[str, ...] = ()):
+def with_latencies(*more: float, at_least: tuple[str, ...] = ()):
     """A run in two environments. p50 is about 10 ms in the first one, and longer by
     these seconds in the second one.
 
     p99 is five times p50.
     """
-    trials = []
+    base = []
+    head = []
     for number, longer in enumerate(more, 1):
-        base = level * (1 + number / 100)
-        for arm, p50, bounds in zip(
-            ARMS, (base, base + longer), ((), at_least), strict=True
-        ):
-            latencies = quantiles(p50, 5 * p50, bounds)
-            names = {"arm": arm.name, "environment": arm.environment}
-            trials.append(
-                a_trial("urllib3", number, latency_seconds=latencies, **names)
-            )
-    return a_run(*trials, arms=ARMS, environments=SPECS)
+        p50 = 0.01 * (1 + number / 100)
+        latencies = quantiles(p50, 5 * p50)
+        base.append(a_trial("urllib3", number, latency_seconds=latencies))
+        p50 += longer
+        latencies = quantiles(p50, 5 * p50, at_least)
+        head.append(a_trial("urllib3", number, latency_seconds=latencies))
+    return in_environments(base, head)
 
 
 @pytest.mark.parametrize(
@@ -540,68 +483,64 @@ def test_a_change_may_be_in_seconds(text, more, found, words):
     """Between servers and environments of a run: 3 ms matter where 5 % do not, and the
     other way round.
     """
-    (judged,) = judge_run(with_latencies(*more), [parse_threshold(text)])
+    run = with_latencies(*more)
+    judged = judge(text, run)
     assert judged.outcome == found
     assert words in threshold_sentence(judged)
-    assert judge_run(with_latencies(*more), [parse_threshold(text)], strict=True)[
-        0
-    ].outcome == ("failed" if found == "not sure" else found)
+    assert limit_outcome(text, run, strict=True) == strictly(found)
 
 
-@pytest.mark.parametrize(
-    ("text", "rounds"), [("p50 +2ms", 2), ("p99 +10ms", 4), ("p999 +2ms", 5)]
-)
-def test_a_change_in_seconds_without_an_interval_or_a_figure_cannot_be_judged(
-    text, rounds
-):
-    run = with_latencies(*[0.003] * rounds)
+@pytest.mark.parametrize(("text", "count"), [("p50 +2ms", 2), ("p99 +10ms", 4)])
+def test_a_change_in_seconds_without_an_interval_cannot_be_judged(text, count):
+    judged = judge(text, with_latencies(*[0.003] * count))
+    assert judged.outcome == "not sure"
+    assert exit_code_of([judged]) == 3
+
+
+def test_a_change_in_seconds_without_a_figure_cannot_be_judged():
     unknown = quantiles().updated(p999=None)
-    if text.startswith("p999"):
-        trials = [with_changes(trial, latency_seconds=unknown) for trial in run.trials]
-        run = run.updated(trials=trials)
-    judged = judge_run(run, [parse_threshold(text)])
-    assert judged[0].outcome == "not sure"
-    assert exit_code_of(judged) == 3
+    trials = rounds("urllib3", *[1.0] * 5, latency_seconds=unknown)
+    judged = judge("p999 +2ms", in_environments(trials, trials))
+    assert judged.outcome == "not sure"
+    assert exit_code_of([judged]) == 3
 
 
 def test_a_change_in_seconds_of_a_lower_bound_fails_and_two_runs_have_none():
     run = with_latencies(*[0.001] * 5, at_least=("p99",))
-    (judged,) = judge_run(run, [parse_threshold("p99 +10ms")])
+    judged = judge("p99 +10ms", run)
     assert judged.outcome == "failed"
     assert judged.at_least
     with pytest.raises(FieldError, match="only servers or environments of one run"):
         parse_change("p50 +2ms")
-    check_limits(
-        [parse_threshold("p99 +10ms")],
-        run.experiment.updated(rounds=3, budget=60.0),
-    )
+    plan = run.experiment.updated(rounds=3, budget=60.0)
+    check_limits([parse_threshold("p99 +10ms")], plan)
     with pytest.raises(FieldError, match="no earlier environment or server"):
         check_limits([parse_threshold("p50 +2ms")], a_run_of(*STEADY).experiment)
+
+
+PLAN = with_ratios(*[1.0] * 6).experiment
+BASE = PLAN.arms[0]
 
 
 @pytest.mark.parametrize(
     ("text", "changes"),
     [
-        ("wall +5%", {"arms": ARMS[:1]}),  # nothing to compare with
+        ("wall +5%", {"arms": [BASE]}),  # nothing to compare with
         ("urllib3 in base: wall +5%", {}),
         ("wall +5%", {"rounds": 2}),  # no interval
         ("p99 +5ms", {"rounds": 4}),  # one of p99 needs five
-        (
-            "throughput -5%",
-            {"workloads": {"workload": make_workload(rate=50.0)}},
-        ),  # the schedule decides it
+        # the schedule decides it
+        ("throughput -5%", {"workloads": {"workload": make_workload(rate=50.0)}}),
         ("late_p99 > 5ms", {}),  # only an open load has it
-        (
-            "p999 > 1s",
-            {"workloads": {"workload": make_workload(requests=50)}},
-        ),  # it needs a thousand requests
-        ("connections > 1", {"arms": [HIDING]}),
+        # it needs a thousand requests
+        ("p999 > 1s", {"workloads": {"workload": make_workload(requests=50)}}),
+        # its strategy hides its connections
+        ("connections > 1", {"arms": [BASE.updated(strategy="pyqwest")]}),
     ],
 )
 def test_a_threshold_that_no_run_could_be_judged_by_is_refused_before_the_run(
     text, changes
 ):
-    plan = in_environments(*[1.0] * 6).experiment.updated(**changes)
     with pytest.raises(FieldError) as caught:
-        check_limits([parse_threshold(text)], plan)
+        check_limits([parse_threshold(text)], PLAN.updated(**changes))
     assert repr(text) in str(caught.value)
