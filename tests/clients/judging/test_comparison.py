@@ -19,6 +19,7 @@ from clients.documents import (
     a_run,
     a_trial,
     quantiles,
+    rounds,
     with_changes,
 )
 
@@ -27,28 +28,23 @@ OTHER_MACHINE = SURROUNDINGS.updated(host="elsewhere")
 
 
 def a_run_at(
-    pace: float, name: str = "now", arms=("urllib3",), rounds: int = 3, **changes
+    pace: float, name: str = "now", arms=("urllib3",), count: int = 3, **changes
 ):
-    """A run whose trials take `pace` seconds, give or take 2 %."""
-    numbers = range(1, rounds + 1)
-    trials = (
-        a_trial(arm, number, pace * SPREAD[number % 3], **changes)
-        for arm in arms
-        for number in numbers
-    )
+    """A run whose trials take `pace` seconds, give or take 2 %, in so many rounds."""
+    walls = [pace * SPREAD[number % 3] for number in range(1, count + 1)]
+    trials = []
+    for arm in arms:
+        trials += rounds(arm, *walls, **changes)
     return a_run(*trials, name=name)
 
 
-def changes_of(before, after, *more: str):
+def changes_of(before, after, *figures: str, **options):
     """The changes of the arm urllib3.
 
-    `more`: keys of figures to compare beside the usual ones.
+    `figures`: keys of those to compare beside the usual ones.
     """
-    return (
-        compare(before, [after], [BY_KEY[key] for key in more])
-        .others[0]
-        .changes["urllib3"]
-    )
+    found = compare(before, [after], [BY_KEY[key] for key in figures], **options)
+    return found.others[0].changes["urllib3"]
 
 
 @pytest.mark.parametrize(
@@ -56,18 +52,23 @@ def changes_of(before, after, *more: str):
     [
         (1.5, "slower", "slower"),
         (0.6, "faster", "faster"),
-        (1.01, *["undecided"] * 2),
-        (1.12, *["less than runs may"] * 2),
+        (1.01, "undecided", "undecided"),
+        (1.12, "less than runs may", "less than runs may"),
     ],
 )
 def test_a_change_is_called_what_it_is(pace, wall, throughput):
     found = changes_of(a_run_at(1.0), a_run_at(pace))
     assert found["wall"].word == wall
     assert found["throughput"].word == throughput
-    assert found["wall"].ratio.value == pytest.approx(pace)
+    ratio = found["wall"].ratio
+    assert ratio.value == pytest.approx(pace)
+    assert ratio.low < pace < ratio.high
     assert found["throughput"].ratio.value == pytest.approx(1 / pace)
-    assert found["wall"].ratio.low < pace < found["wall"].ratio.high
     assert found["memory"].word == "equal"
+
+
+def on_day(day: int, run):
+    return run.updated(run=f"day {day}", created=f"2024-05-{day:02}T07:08:09+00:00")
 
 
 @pytest.mark.parametrize(("growth", "word"), [(0.003, "equal"), (0.03, "more")])
@@ -76,38 +77,30 @@ def test_memory_that_grew_by_much_less_than_one_percent_did_not_grow(growth, wor
     nothing.
     """
 
-    def a_run_with(memory: float, day: int):
+    def a_run_with(memory: float):
         held = round(memory * (40 << 20))
         trials = [
             a_trial("urllib3", number, peak_pss_bytes=held + number)
             for number in (1, 2, 3)
         ]
-        return a_run(*trials, name=f"r{day}").updated(
-            created=f"2024-05-{day:02}T07:08:09+00:00"
-        )
+        return a_run(*trials)
 
     runs = [
-        a_run_with(1 + noise, day)
+        on_day(day, a_run_with(1 + noise))
         for day, noise in enumerate((0, 1e-4, -1e-4, 2e-4, -2e-4), start=1)
     ]
-    change = (
-        compare(runs[4], [a_run_with(1 + growth, 9)], earlier=runs)
-        .others[0]
-        .changes["urllib3"]["memory"]
-    )
+    now = on_day(9, a_run_with(1 + growth))
+    change = changes_of(runs[4], now, earlier=runs)["memory"]
     assert change.word == word
     assert change.earlier == 5
     assert change.ratio.low > 1
 
 
 def test_the_wall_time_of_trials_with_a_duration_is_no_result():
-    limited = {"workloads": {"workload": make_workload(duration=1.0)}}
-    found = compare(
-        *(
-            a_run(*a_run_at(1.0).trials, **limited),
-            [a_run(*a_run_at(1.5).trials, **limited)],
-        )
-    )
+    workloads = {"workload": make_workload(duration=1.0)}
+    before = a_run(*a_run_at(1.0).trials, workloads=workloads)
+    after = a_run(*a_run_at(1.5).trials, workloads=workloads)
+    found = compare(before, [after])
     assert "wall" not in {figure.key for figure in found.figures}
     assert found.others[0].changes["urllib3"]["throughput"].word == "slower"
 
@@ -116,14 +109,14 @@ def test_changes_are_in_the_units_of_their_figures():
     """Medians of both runs; CPU time per successful request; errors as a share, which
     has a difference and no ratio.
     """
-    worse = {
-        "latency_seconds": quantiles(0.004, 0.018),
-        "cpu_seconds": 1.0,
-        "connections_opened": 130,
-    }
-    found = changes_of(
-        a_run_at(1.0), a_run_at(1.0, **worse, errors={"reset": 100}), "p95"
+    worse = a_run_at(
+        1.0,
+        latency_seconds=quantiles(0.004, 0.018),
+        cpu_seconds=1.0,
+        connections_opened=130,
+        errors={"reset": 100},
     )
+    found = changes_of(a_run_at(1.0), worse, "p95")
     assert set(found) == {*(figure.key for figure in COMPARED), "p95"}
     expected = {
         "p50": (0.002, 0.004, "slower"),
@@ -141,7 +134,7 @@ def test_changes_are_in_the_units_of_their_figures():
 
 
 def test_with_fewer_than_three_rounds_nothing_can_be_said():
-    found = changes_of(a_run_at(1.0), a_run_at(9.0, rounds=2))
+    found = changes_of(a_run_at(1.0), a_run_at(9.0, count=2))
     assert {change.word for change in found.values()} == {"undecided"}
     assert found["wall"].ratio.low is None
     assert found["wall"].rounds == (3, 2)
@@ -154,33 +147,18 @@ def test_earlier_runs_tell_how_much_runs_differ(spread, word):
     `spread`: between two of them.
     """
     paces = [1.0, 1.0 + spread, 1.0 - spread, 1.0 + 2 * spread, 1.0 - 2 * spread]
-    runs = [
-        a_run_at(pace, f"before-{n}").updated(
-            created=f"2024-05-0{n + 1}T07:08:09.000+00:00"
-        )
-        for n, pace in enumerate(paces)
-    ]
-    now = a_run_at(1.3).updated(created="2024-05-09T07:08:09.000+00:00")
-    changes = compare(runs[4], [now], earlier=runs).others[0].changes["urllib3"]
-    assert changes["wall"].word == word
-    assert changes["wall"].earlier == 5
-    assert changes["wall"].ratio.value == pytest.approx(1.3, rel=0.03)
-    before = compare(
-        now,
-        [runs[4].updated(created="2024-05-08T07:08:09.000+00:00")],
-        earlier=runs,
-    )
-    assert (
-        before.others[0].changes["urllib3"]["wall"].earlier == 0
-    )  # its baseline came later
+    runs = [on_day(day, a_run_at(pace)) for day, pace in enumerate(paces, start=1)]
+    now = on_day(9, a_run_at(1.3))
+    change = changes_of(runs[4], now, earlier=runs)["wall"]
+    assert change.word == word
+    assert change.earlier == 5
+    assert change.ratio.value == pytest.approx(1.3, rel=0.03)
+    before_its_baseline = on_day(8, runs[4])
+    change = changes_of(now, before_its_baseline, earlier=runs)["wall"]
+    assert change.earlier == 0
     elsewhere = [run.updated(surroundings=OTHER_MACHINE) for run in runs[:4]]
-    assert (
-        compare(runs[4], [now], earlier=[*elsewhere, runs[4]])
-        .others[0]
-        .changes["urllib3"]["wall"]
-        .earlier
-        == 0
-    )
+    change = changes_of(runs[4], now, earlier=[*elsewhere, runs[4]])["wall"]
+    assert change.earlier == 0
 
 
 def test_errors_of_trials_that_failed_are_counted():
@@ -188,10 +166,11 @@ def test_errors_of_trials_that_failed_are_counted():
         a_failed_trial("urllib3", number=n, requests=1000, errors={"connect": 1000})
         for n in (2, 3, 4, 5)
     ]
-    found = changes_of(a_run_at(1.0, rounds=5), a_run(a_trial("urllib3"), *dead))
-    assert found["errors"].after == 0.8
-    assert found["errors"].difference.value == 0.8
-    assert found["errors"].rounds == (5, 5)
+    found = changes_of(a_run_at(1.0, count=5), a_run(a_trial("urllib3"), *dead))
+    errors = found["errors"]
+    assert errors.after == 0.8
+    assert errors.difference.value == 0.8
+    assert errors.rounds == (5, 5)
     assert found["wall"].rounds == (5, 1)
 
 
@@ -200,38 +179,35 @@ def test_a_wall_time_that_errors_shortened_is_not_called_faster():
 
     The wall times of other trials still count.
     """
-    faulty = [
-        a_trial("urllib3", n, 0.5, errors={"reset": 500}, requests_per_second=1000)
-        for n in (1, 2, 3)
-    ]
-    for pair in ((a_run_at(1.0), a_run(*faulty)), (a_run(*faulty), a_run_at(1.0))):
-        found = changes_of(*pair)
+    sound = a_run_at(1.0)
+    halves = rounds(
+        "urllib3", 0.5, 0.5, 0.5, errors={"reset": 500}, requests_per_second=1000
+    )
+    faulty = a_run(*halves)
+    for found in (changes_of(sound, faulty), changes_of(faulty, sound)):
         assert found["wall"].word == "undecided"
         assert found["wall"].ratio is None
         assert found["throughput"].ratio.value == pytest.approx(1, rel=0.02)
-    found = changes_of(
-        a_run_at(1.0),
-        a_run(*a_run_at(2.0, rounds=4).trials, with_changes(faulty[0], round=5)),
-    )
-    assert found["wall"].word == "slower"
-    assert found["wall"].rounds == (3, 4)
+    slower = a_run_at(2.0, count=4)
+    with_a_fault = a_run(*slower.trials, with_changes(halves[0], round=5))
+    change = changes_of(sound, with_a_fault)["wall"]
+    assert change.word == "slower"
+    assert change.rounds == (3, 4)
 
 
-@pytest.mark.parametrize(("arms", "rounds"), [(1, 8), (4, 3)])
-def test_identical_runs_are_called_different_in_5_of_100_tables_at_most(arms, rounds):
+@pytest.mark.parametrize(("arms", "count"), [(1, 8), (4, 3)])
+def test_identical_runs_are_called_different_in_5_of_100_tables_at_most(arms, count):
     """With three sampling errors; `scripts/bench truth` draws more pairs of runs."""
-    draw = np.random.default_rng([arms, rounds])
-    called = sum(
-        calls_a_change(
-            compare_drawn(draw.normal(0, 0.03, (6 * arms, 2 * rounds)), arms)
-        )
-        for _ in range(100)
-    )
+    draw = np.random.default_rng([arms, count])
+    called = 0
+    for _ in range(100):
+        logs = draw.normal(0, 0.03, (6 * arms, 2 * count))
+        called += calls_a_change(compare_drawn(logs, arms))
     assert called / 100 <= 0.05 + 3 * 0.022
 
 
 def other_workload(**changes):
-    workload = make_workload(**({"requests": 1000} | changes))
+    workload = make_workload(requests=1000, **changes)
     return a_run(*a_run_at(1.0).trials, name="now", workloads={"workload": workload})
 
 
@@ -252,31 +228,27 @@ def other_workload(**changes):
     ],
 )
 def test_unlike_runs_are_refused_unless_forced(other, says):
-    with pytest.raises(
-        LabError, match=f"runs before and now are not alike: .*{says}.*force compares"
-    ):
-        compare(a_run_at(1.0, "before"), [other])
-    (found,) = compare(a_run_at(1.0, "before"), [other], force=True).others
+    before = a_run_at(1.0, "before")
+    expected = f"runs before and now are not alike: .*{says}.*force compares"
+    with pytest.raises(LabError, match=expected):
+        compare(before, [other])
+    (found,) = compare(before, [other], force=True).others
     assert found.unlike
     assert found.changes["urllib3"]["wall"].word == "undecided"
 
 
-def test_a_deadline_is_no_part_of_the_work():
-    """Nor is the folder of recorded requests."""
-    assert (
-        compare(a_run_at(1.0), [other_workload(deadline=60.0)]).others[0].unlike == []
-    )
-    assert (
-        compare(a_run_at(1.0), [other_workload(replay="/elsewhere/requests.jsonl")])
-        .others[0]
-        .unlike
-        == []
-    )
+@pytest.mark.parametrize(
+    "changes", [{"deadline": 60.0}, {"replay": "/elsewhere/requests.jsonl"}]
+)
+def test_a_deadline_or_the_folder_of_a_recording_is_no_part_of_the_work(changes):
+    (found,) = compare(a_run_at(1.0), [other_workload(**changes)]).others
+    assert found.unlike == []
 
 
 def test_runs_without_an_arm_in_common_are_refused_even_when_forced():
+    other = a_run_at(1.0, arms=("pycurl",))
     with pytest.raises(LabError, match="runs now and now have no arm in common"):
-        compare(a_run_at(1.0), [a_run_at(1.0, arms=("pycurl",))], force=True)
+        compare(a_run_at(1.0), [other], force=True)
 
 
 def test_surroundings_that_differ_are_told_by_name():
@@ -296,10 +268,8 @@ def test_surroundings_that_differ_are_told_by_name():
         memory_bytes=(1 << 30) + 4096,
         load_average=9,
     )
-    found = {
-        one.part: (one.before, one.after) for one in compare_surroundings(before, after)
-    }
-    assert found == {
+    found = compare_surroundings(before, after)
+    assert {change.part: (change.before, change.after) for change in found} == {
         "cpu model": ("A CPU", "B"),
         "python": ("CPython 3.11.7", "CPython 3.13.1"),
         "urllib3": ("2.5", "2.6"),

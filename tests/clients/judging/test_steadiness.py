@@ -9,7 +9,7 @@ import pytest
 from clientlab.judging.ranking import rank_arms, shortfall
 from clientlab.judging.steadiness import find_most_slices, may_become_steady
 from clientlab.results.trial import Trial, Window
-from clients.documents import a_run, a_trial
+from clients.documents import a_run, rounds
 
 
 def window(rate: float = 100.0, late: float = 1.0, **changes) -> Window:
@@ -17,27 +17,30 @@ def window(rate: float = 100.0, late: float = 1.0, **changes) -> Window:
 
     `late`: ends of the second half over the first.
     """
-    known = {
-        "slots": 10,
-        "wave_seconds": 10 / rate,
-        "cycles": 100,
-        "cycle_seconds": 1000 / rate,
-    }
-    known |= {"ended": rate, "seconds": 1.0, "early": 50.0, "late": 50.0 * late}
-    return Window(**known | changes)
+    usual = Window(
+        slots=10,
+        wave_seconds=10 / rate,
+        cycles=100,
+        cycle_seconds=1000 / rate,
+        ended=rate,
+        seconds=1.0,
+        early=50.0,
+        late=50.0 * late,
+    )
+    return usual.updated(**changes)
 
 
-def trials(*windows: Window, rounds: int = 3, **changes) -> list[Trial]:
+def trials(*windows: Window, count: int = 3, **changes) -> list[Trial]:
     """Trials of an arm whose slices last a second, at 100 requests per second."""
-    known = {"wall": 1.0 * len(windows), "tail_seconds": 0.0, "concurrency": 10}
-    known |= {
+    usual = {
+        "tail_seconds": 0.0,
+        "concurrency": 10,
         "requests_per_second": 100.0,
         "long_seconds": 0.11,
         "windows": list(windows),
     }
-    return [
-        a_trial("urllib3", number, **known | changes) for number in range(1, rounds + 1)
-    ]
+    seconds = float(len(windows))
+    return rounds("urllib3", *[seconds] * count, **usual | changes)
 
 
 def test_an_arm_with_long_slices_is_ranked():
@@ -72,20 +75,22 @@ def test_a_client_that_lets_requests_wait_until_the_end_is_ranked():
 )
 def test_a_rate_that_changes_within_slices_has_no_rank(late, word):
     found = shortfall(trials(window(late=late), window(late=late)))
-    assert found is None if word is None else word in found
+    assert (found is None) == (word is None)
+    assert word is None or word in found
 
 
 def test_a_change_that_may_be_chance_is_none():
     """The slices scatter by more than they change."""
     scattered = [window(late=late) for late in (0.5, 2.0, 0.6, 1.7, 1.4, 0.9)]
-    assert shortfall(trials(*scattered, rounds=1)) is None
+    assert shortfall(trials(*scattered, count=1)) is None
 
 
 def test_an_arm_that_is_too_short_has_no_ratio():
     short = trials(Window(slots=10), requests_per_second=2.0)
-    others = [a_trial("pycurl", number, concurrency=10) for number in (1, 2, 3)]
-    (standings,) = rank_arms(a_run(*short, *others)).values()
-    assert [(one.name, one.ratio is None) for one in standings][-1] == ("urllib3", True)
+    (standings,) = rank_arms(a_run(*short, *rounds("pycurl", concurrency=10))).values()
+    last = standings[-1]
+    assert last.name == "urllib3"
+    assert last.ratio is None
 
 
 def test_longer_slices_follow_if_the_rate_changes_and_they_decide():
