@@ -21,7 +21,10 @@ def texts_of(*trials, **changes) -> dict[str, str]:
 
 def test_every_rule_says_what_its_cautions_mean():
     assert len(RULES) == len({rule.kind for rule in RULES}) <= 20
-    assert all(rule.meaning and rule.phrase and rule.advice for rule in RULES)
+    for rule in RULES:
+        assert rule.meaning
+        assert rule.phrase
+        assert rule.advice
     assert not REORDERING & MINOR
 
 

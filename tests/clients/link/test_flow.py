@@ -132,7 +132,8 @@ def test_senders_take_turns_while_the_bandwidth_is_full():
     for each, sink in flows:
         each.source = sink
         each.feed(bytes(500_000))
-    assert all(sink.reading is False for _, sink in flows)
+    for _, sink in flows:
+        assert sink.reading is False
     timeline.run(2.0)
     small, small_sink = timeline.flow()
     small.feed(b"small")
@@ -143,7 +144,9 @@ def test_senders_take_turns_while_the_bandwidth_is_full():
     ((arrived, _),) = small_sink.arrived
     assert arrived - 2.0 == pytest.approx(RTT / 2 + RTT + 0.1168, abs=0.02)
     timeline.run()
-    assert all(len(sink.received) == 500_000 and sink.reading for _, sink in flows)
+    for _, sink in flows:
+        assert len(sink.received) == 500_000
+        assert sink.reading
 
 
 @pytest.mark.parametrize("rtt", [0.0, RTT])

@@ -54,7 +54,8 @@ def test_every_section_is_there_and_the_list_of_sections_leads_to_it(page):
         re.sub(r"url\(#(\w+)\)|#", r"\1", reference) for reference in references
     } <= set(ids)
     assert [value[1:] for value in references if value[1:] in SECTIONS] == SECTIONS
-    assert all(section["aria-labelledby"] in ids for section in page.all("section"))
+    for section in page.all("section"):
+        assert section["aria-labelledby"] in ids
 
 
 def test_nothing_is_fetched_and_nothing_is_run(page):

@@ -232,7 +232,8 @@ def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
         a_run(a_trial()).updated(cautions=found) for found in ([few], [few, machine])
     )
     assert "Cautions: all cores were full.\n" in shown(both, whole=False)
-    assert all(caution.text in shown(both) for caution in (few, machine))
+    for caution in (few, machine):
+        assert caution.text in shown(both)
     for text in (shown(minor, whole=False), as_markdown.render(minor, whole=False)):
         assert "Cautions:" not in text
 
@@ -245,5 +246,6 @@ def test_the_short_form_of_a_run_with_claims_begins_with_their_verdicts():
         < text.index("Of 3 controls: ")
         < text.index("| arm |")
     )
-    assert all(claim.text in text for claim in run.claims)
+    for claim in run.claims:
+        assert claim.text in text
     assert len(text.split()) < len(as_markdown.render(run).split()) / 2

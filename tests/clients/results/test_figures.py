@@ -156,9 +156,8 @@ def test_over_rounds_a_figure_is_the_median_of_the_finished_trials_that_have_it(
 def test_a_figure_is_found_by_its_key_and_by_its_full_name():
     names = [name for figure in FIGURES for name in {figure.key, figure.name}]
     assert len(set(names)) == len(names)
-    assert all(
-        find(figure.key, "x") is find(figure.name, "x") is figure for figure in FIGURES
-    )
+    for figure in FIGURES:
+        assert find(figure.key, "x") is find(figure.name, "x") is figure
     assert of_claim("peak_pss_bytes") is of_claim("memory")
     with pytest.raises(LabError, match="fail_on: 'p98'"):
         find("p98", "fail_on")

@@ -184,7 +184,8 @@ def test_a_chart_of_a_search_has_the_p99_of_each_trial_at_its_rate(store):
     assert sorted(drawn) == sorted(expected)
     assert [*sweep.ticks] == sorted({rate for _, rate, *_ in drawn})
     assert [curve.label.partition(":")[0] for curve in sweep.curves] == [*TRUTH]
-    assert all(curve.label.endswith(") requests/s") for curve in sweep.curves)
+    for curve in sweep.curves:
+        assert curve.label.endswith(") requests/s")
     page = as_html.render(run)
     assert 'id="sweep"' in page
     assert 'id="times"' not in page

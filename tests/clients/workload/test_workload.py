@@ -87,4 +87,5 @@ def test_a_cold_stream_has_one_event_unless_more_are_asked_for():
 def test_an_error_names_all_fields_that_contradict_each_other(changes):
     with pytest.raises(FieldError) as caught:
         check_workload(make_workload(**changes))
-    assert all(name in str(caught.value) for name in changes)
+    for name in changes:
+        assert name in str(caught.value)
