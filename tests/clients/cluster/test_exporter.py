@@ -16,8 +16,8 @@ from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.plan import Claim
 from clientlab.results.store import Store
 from clientlab.results.trial import OpenLoad
-from clientlab.workload.workload import change
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clientlab.workload.workload import change, make_workload
+from clients.documents import a_failed_trial, a_run, a_trial, quantiles, rounds
 
 NAME = "20240506-070809-run-abcd"
 
@@ -38,35 +38,28 @@ def samples(store: Store, family: str) -> list:
     said = []
     page = StoredRuns(store, said.append).render().decode()
     assert not said
-    return [
-        sample
-        for found in text_string_to_metric_families(page)
-        for sample in found.samples
-        if sample.name == f"clientlab_run_{family}"
-    ]
+    found = []
+    for each in text_string_to_metric_families(page):
+        found += each.samples
+    return [sample for sample in found if sample.name == f"clientlab_run_{family}"]
 
 
 def cells(store: Store, family: str, *labels: str) -> list[tuple]:
     """The values of some labels of each sample, and its own value."""
-    return [
-        (*(sample.labels[label] for label in labels), sample.value)
-        for sample in samples(store, family)
-    ]
-
-
-def rounds(arm: str, *walls: float, **changes) -> list:
-    return [
-        a_trial(arm, number, wall, **changes) for number, wall in enumerate(walls, 1)
-    ]
+    rows = []
+    for sample in samples(store, family):
+        values = [sample.labels[label] for label in labels]
+        rows.append((*values, sample.value))
+    return rows
 
 
 def test_an_arm_has_the_figures_that_its_report_shows(store):
     """The slower one is shown as the fastest times the ratio, which is
     paired by round.
     """
-    trials = [*rounds("urllib3", 1.0, 2.0, 4.0), *rounds("pycurl", 3.0, 2.5, 4.5)]
-    keep(store, a_run(*trials))
-    [group] = groups_of(a_run(*trials))
+    run = a_run(*rounds("urllib3", 1.0, 2.0, 4.0), *rounds("pycurl", 3.0, 2.5, 4.5))
+    keep(store, run)
+    (group,) = groups_of(run)
     _, slow = group.rows
     assert cells(store, "requests_per_second", "arm") == [
         ("urllib3", 500.0),
@@ -74,16 +67,18 @@ def test_an_arm_has_the_figures_that_its_report_shows(store):
     ]
     shown = figure_table(group)
     texts = dict(zip(shown.headings, shown.rows[1], strict=True))
-    standings = cells(
-        store, "standing", "place", "arm", "figure", "ratio", "p50", "bottleneck"
+    labels = ("place", "arm", "figure", "ratio", "p50", "bottleneck")
+    first, second = cells(store, "standing", *labels)
+    assert first == ("001", "urllib3", "500 req/s", "1", "2.00 ms", "client", 1.0)
+    assert second == (
+        "002",
+        "pycurl",
+        f"{texts['req/s']} req/s",
+        texts["x fastest (95 %)"],
+        texts["p50"],
+        texts["bottleneck"],
+        pytest.approx(1 / slow.ratio.value),
     )
-    assert standings == [
-        ("001", "urllib3", "500 req/s", "1", "2.00 ms", "client", 1.0),
-        (
-            *("002", "pycurl", f"{texts['req/s']} req/s", texts["x fastest (95 %)"]),
-            *(texts["p50"], texts["bottleneck"], pytest.approx(1 / slow.ratio.value)),
-        ),
-    ]
     assert cells(store, "ratio_low", "arm") == [
         ("urllib3", 1.0),
         ("pycurl", slow.ratio.low),
@@ -93,12 +88,8 @@ def test_an_arm_has_the_figures_that_its_report_shows(store):
 
 def test_a_lower_bound_has_a_name_of_its_own(store):
     bounded = quantiles(0.005, 0.3, at_least=["p99"])
-    keep(
-        store,
-        a_run(
-            *rounds("urllib3", 1, 1, 1, errors={"reset": 9}, latency_seconds=bounded)
-        ),
-    )
+    trials = rounds("urllib3", errors={"reset": 9}, latency_seconds=bounded)
+    keep(store, a_run(*trials))
     assert cells(store, "latency_at_least_seconds", "quantile") == [("0.99", 0.3)]
     assert ("0.99", 0.3) not in cells(store, "latency_seconds", "quantile")
     assert cells(store, "standing", "p99", "errors") == [("≥ 300 ms", "0.900 %", 1.0)]
@@ -148,23 +139,25 @@ def test_the_newest_run_is_the_one_that_began_last(store):
 def test_runs_of_the_same_workload_have_the_changes_that_compare_prints(store):
     """Another workload is another comparison."""
     later = "2024-05-08T07:08:{:02}.000+00:00"
-    for number, (name, factor) in enumerate(
-        {"base": 1.0, "slower": 2.0, "other": 1.0}.items()
+    workload = make_workload(requests=1000)
+    for second, (name, wall, path) in enumerate(
+        (("base", 1.0, "/"), ("slower", 2.0, "/"), ("other", 1.0, "/other"))
     ):
-        of = [a_trial("urllib3", place, factor) for place in (1, 2, 3)]
-        run = a_run(*of, name=name).updated(created=later.format(number))
-        if name == "other":
-            [(key, workload)] = run.experiment.workloads.items()
-            run.experiment.workloads[key] = change(workload, path="/other")
-        keep(store, run)
+        workloads = {"workload": change(workload, path=path)}
+        trials = rounds("urllib3", wall, wall, wall)
+        run = a_run(*trials, name=name, workloads=workloads)
+        keep(store, run.updated(created=later.format(second)))
     found = cells(store, "change", "run", "baseline", "arm", "figure", "text")
-    assert {row[:3] for row in found} == {("slower", "base", "urllib3")}
-    [(text, ratio)] = [row[4:] for row in found if row[3] == "throughput"]
+    for run, baseline, arm, *_ in found:
+        assert run == "slower"
+        assert baseline == "base"
+        assert arm == "urllib3"
+    ((text, ratio),) = [row[4:] for row in found if row[3] == "throughput"]
     assert text == "✗ slower x 0.500 (0.500 to 0.500)"
     assert ratio == pytest.approx(0.5)
-    ids = {row[:2] for row in cells(store, "arm_info", "run", "workload_id")}
-    by_run = dict(ids)
-    assert by_run["base"] == by_run["slower"] != by_run["other"]
+    ids = {run: name for run, name, _ in cells(store, "arm_info", "run", "workload_id")}
+    assert ids["base"] == ids["slower"]
+    assert ids["base"] != ids["other"]
 
 
 def test_a_claim_has_its_sentence_and_its_interval(store):
@@ -232,7 +225,9 @@ def test_an_arm_whose_p99_is_a_lower_bound_has_no_speed(store):
         most_in_flight=7,
     )
     bounded = quantiles(0.005, 0.3, at_least=["p99", "max"])
-    good = rounds("urllib3", 1, 1, 1, open_load=load)
-    failing = {"errors": {"timeout": 30}, "latency_seconds": bounded}
-    keep(store, a_run(*good, *rounds("pycurl", 1, 1, 1, open_load=load, **failing)))
+    good = rounds("urllib3", open_load=load)
+    failing = rounds(
+        "pycurl", open_load=load, errors={"timeout": 30}, latency_seconds=bounded
+    )
+    keep(store, a_run(*good, *failing))
     assert cells(store, "standing", "arm") == [("urllib3", 1.0), ("pycurl", 0.0)]

@@ -18,6 +18,8 @@ TEXT = re.compile(
     r' y="([\d.]+)".*?>(.*?)</text>'
 )
 LETTER = 0.61  # pixels of a letter, by its size
+ANCHORS = {"start": 0.0, "middle": 0.5, "end": 1.0}
+"""Share of a text's width on the left of its x."""
 
 
 def extents(svg: str) -> list[tuple[float, float, float, str]]:
@@ -25,7 +27,7 @@ def extents(svg: str) -> list[tuple[float, float, float, str]]:
     found = []
     for size, anchor, x, y, text in TEXT.findall(svg):
         width = float(size) * LETTER * len(text)
-        left = float(x) - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * width
+        left = float(x) - ANCHORS[anchor] * width
         found.append((float(y), left, left + width, text))
     return found
 
@@ -34,11 +36,14 @@ def overlapping(chart: RowChart, *, narrow: bool) -> list[tuple[str, str]]:
     """Return the pairs of texts on one line of which one covers the other."""
     texts = extents(drawing.svg(chart, narrow=narrow))
     assert len(texts) > 2
-    return [
-        (one[3], other[3])
-        for one, other in itertools.combinations(sorted(texts), 2)
-        if abs(one[0] - other[0]) < 8 and one[1] < other[2] and other[1] < one[2]
-    ]
+    pairs = []
+    for first, second in itertools.combinations(sorted(texts), 2):
+        y, left, right, text = first
+        other_y, other_left, other_right, other = second
+        is_on_one_line = abs(y - other_y) < 8
+        if is_on_one_line and left < other_right and other_left < right:
+            pairs.append((text, other))
+    return pairs
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -46,19 +51,13 @@ def overlapping(chart: RowChart, *, narrow: bool) -> list[tuple[str, str]]:
 def test_no_label_of_a_logarithmic_axis_covers_the_next(low, narrow):
     rows = [ChartRow("urllib3", "1", "#0072b2", dots=[0.06])]
     for high in (0.11, 0.35, 0.8, 1.9, 4.4, 30.0):
-        assert (
-            overlapping(
-                RowChart("", rows, [], low, high, units.time, log=True), narrow=narrow
-            )
-            == []
-        )
+        chart = RowChart("", rows, [], low, high, units.time, log=True)
+        assert overlapping(chart, narrow=narrow) == []
 
 
 @pytest.mark.parametrize("length", [24, 27, 30, 33, 36])
 def test_no_name_covers_the_text_of_its_row(length):
-    rows = [
-        ChartRow(
-            "n" * length, "0.501 (0.480 to 0.522)"[: 45 - length], "#0072b2", dots=[1.0]
-        )
-    ]
-    assert overlapping(RowChart("", rows, [], 0.0, 2.0, units.time), narrow=True) == []
+    text = "0.501 (0.480 to 0.522)"[: 45 - length]
+    row = ChartRow("n" * length, text, "#0072b2", dots=[1.0])
+    chart = RowChart("", [row], [], 0.0, 2.0, units.time)
+    assert overlapping(chart, narrow=True) == []

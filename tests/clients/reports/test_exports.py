@@ -18,9 +18,15 @@ from clientlab.reports import as_csv, as_html, as_junit, as_markdown, drawing
 from clientlab.reports.charts import colours_of
 from clientlab.results.document import ClaimResult
 from clientlab.results.figures import FIGURES
-from clientlab.results.plan import Arm
 from clientlab.results.server_counters import ServerCounters, ServerUse
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
+from clients.documents import (
+    a_failed_trial,
+    a_run,
+    a_trial,
+    an_arm,
+    quantiles,
+    rounds,
+)
 
 
 def a_claim(name: str, verdict: str, **changes) -> ClaimResult:
@@ -36,7 +42,7 @@ def a_claim(name: str, verdict: str, **changes) -> ClaimResult:
         "ratio": 2.0,
         "interval": (1.5, 2.6),
     }
-    return ClaimResult(name=name, verdict=verdict, **(whole | changes))
+    return ClaimResult(name=name, verdict=verdict, **whole | changes)
 
 
 def test_csv_has_a_row_a_trial_with_every_figure_under_its_full_name():
@@ -51,11 +57,11 @@ def test_csv_has_a_row_a_trial_with_every_figure_under_its_full_name():
     )
     failed = a_failed_trial("pycurl", 'it "broke", badly')
     first, second = csv.DictReader(io.StringIO(as_csv.render(a_run(trial, failed))))
-    for row, of in ((first, trial), (second, failed)):
+    for row, row_trial in ((first, trial), (second, failed)):
         for figure in FIGURES:
-            assert row[figure.name] == (
-                "" if (value := figure.of(of)) is None else str(value)
-            ), figure.key
+            value = figure.of(row_trial)
+            expected = "" if value is None else str(value)
+            assert row[figure.name] == expected, figure.key
     assert first["arm"] == "urllib3"
     assert first["round"] == "2"
     assert first["errors"] == "4"
@@ -69,29 +75,27 @@ def test_csv_has_a_row_a_trial_with_every_figure_under_its_full_name():
 
 
 def junit(run, *limits: str) -> ET.Element:
-    return ET.fromstring(  # noqa: S314
-        as_junit.render(run, judge_run(run, [parse_threshold(text) for text in limits]))
-    )
+    results = judge_run(run, [parse_threshold(text) for text in limits])
+    return ET.fromstring(as_junit.render(run, results))  # noqa: S314 - written here
 
 
 def cases(root: ET.Element) -> dict[str, str]:
-    tags = ("failure", "error", "skipped")
-    return {
-        case.get("name"): next(
-            (part.tag for part in case if part.tag in tags), "passed"
-        )
-        for case in root.iter("testcase")
-    }
+    outcomes = {}
+    for case in root.iter("testcase"):
+        name = case.get("name")
+        outcomes[name] = "passed"
+        for part in case:
+            if part.tag in {"failure", "error", "skipped"}:
+                outcomes[name] = part.tag
+    return outcomes
 
 
 def test_junit_has_a_case_for_every_arm_claim_and_threshold():
-    walls = {"urllib3": 1.0, "requests": 3.0}
-    rounds = [
-        a_trial(name, number, wall)
-        for name, wall in walls.items()
-        for number in (1, 2, 3)
-    ]
-    run = a_run(*rounds, a_failed_trial("pycurl"))
+    run = a_run(
+        *rounds("urllib3"),
+        *rounds("requests", 3.0, 3.0, 3.0),
+        a_failed_trial("pycurl"),
+    )
     claims = [
         a_claim("a", "supported"),
         a_claim("b", "contradicted"),
@@ -112,19 +116,12 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
         "errors > 0 (pycurl)": "failure",
         "errors > 0 (requests)": "passed",
     }
-    assert {
-        name: root.get(name) for name in ("tests", "failures", "errors", "skipped")
-    } == {
-        "tests": "12",
-        "failures": "4",
-        "errors": "1",
-        "skipped": "1",
-    }
-    assert [(suite.get("name"), int(suite.get("tests"))) for suite in root] == [
-        ("run.arms", 3),
-        ("run.claims", 3),
-        ("run.thresholds", 6),
-    ]
+    assert root.get("tests") == "12"
+    assert root.get("failures") == "4"
+    assert root.get("errors") == "1"
+    assert root.get("skipped") == "1"
+    counts = {suite.get("name"): suite.get("tests") for suite in root}
+    assert counts == {"run.arms": "3", "run.claims": "3", "run.thresholds": "6"}
     passed = {
         case.get("name"): case.findtext("system-out") for case in root.iter("testcase")
     }
@@ -137,12 +134,8 @@ def test_junit_has_a_case_for_every_arm_claim_and_threshold():
 
 
 def test_an_arm_without_all_its_trials_is_an_error():
-    assert cases(
-        junit(a_run(a_trial("urllib3"), a_trial("urllib3", 2), a_trial("pycurl")))
-    ) == {
-        "urllib3": "passed",
-        "pycurl": "error",
-    }
+    root = junit(a_run(*rounds("urllib3"), *rounds("pycurl", 1.0, 1.0)))
+    assert cases(root) == {"urllib3": "passed", "pycurl": "error"}
 
 
 def test_rounds_that_a_budget_leaves_out_are_not_missing():
@@ -154,25 +147,26 @@ def test_rounds_that_a_budget_leaves_out_are_not_missing():
 
 def test_junit_of_a_comparison_names_the_same_tests_for_each_build():
     def tests_of(*names: str) -> list[tuple[str | None, str | None]]:
-        base, *others = (
-            a_run(a_trial(), a_trial(number=2), name=name) for name in names
-        )
-        root = ET.fromstring(as_junit.render_comparison(compare(base, others), []))  # noqa: S314
-        return [
-            (case.get("classname"), case.get("name")) for case in root.iter("testcase")
-        ]
+        base, *others = [a_run(*rounds(), name=name) for name in names]
+        cases = compared(base, *others).iter("testcase")
+        return [(case.get("classname"), case.get("name")) for case in cases]
 
-    (base, other) = (
-        a_run(*(a_trial(number=n, wall=wall) for n in (1, 2, 3)), name="x")
-        for wall in (1.0, 2.0)
-    )
-    root = ET.fromstring(as_junit.render_comparison(compare(base, [other]), []))  # noqa: S314
-    assert root.find(".//testcase[@name='urllib3: wall']/system-out").text.startswith(
-        "1.00 s -> 2.00 s: slower x 2.00"
-    )
     found = tests_of("a", "b", "c")
     assert found == tests_of("a", "d", "e")
     assert len(set(found)) == len(found) > 0
+
+
+def compared(*runs) -> ET.Element:
+    base, *others = runs
+    text = as_junit.render_comparison(compare(base, others), [])
+    return ET.fromstring(text)  # noqa: S314 - written here
+
+
+def test_junit_of_a_comparison_says_what_changed():
+    slower = rounds("urllib3", 2.0, 2.0, 2.0)
+    root = compared(a_run(*rounds()), a_run(*slower))
+    said = root.find(".//testcase[@name='urllib3: wall']/system-out").text
+    assert said.startswith("1.00 s -> 2.00 s: slower x 2.00")
 
 
 @pytest.mark.parametrize(
@@ -183,18 +177,9 @@ def test_every_format_can_show_a_run_that_measured_nothing(render):
 
 
 DRAWN = a_run(
-    *(
-        a_trial("urllib3", number, wall)
-        for number, wall in enumerate((1.0, 1.1, 0.9), start=1)
-    ),
-    *(
-        a_trial("pycurl", number, wall, errors={"reset": 2})
-        for number, wall in enumerate((3.0, 3.3, 2.7), start=1)
-    ),
-    *(
-        a_trial("urllib3", number, 2.0, route="proxy", arm="urllib3 by proxy")
-        for number in (1, 2, 3)
-    ),
+    *rounds("urllib3", 1.0, 1.1, 0.9),
+    *rounds("pycurl", 3.0, 3.3, 2.7, errors={"reset": 2}),
+    *rounds("urllib3", 2.0, 2.0, 2.0, route="proxy", arm="urllib3 by proxy"),
 )
 
 
@@ -230,16 +215,11 @@ def test_a_chart_of_nothing_is_refused(tmp_path):
 
 def test_environments_have_colours_of_their_own_and_settings_do_not():
     arms = [
-        ("urllib3 in old", "urllib3", "old"),
-        ("urllib3 in new", "urllib3", "new"),
-        ("small", "urllib3?pool=8", "old"),
-        ("pycurl", "pycurl", "old"),
+        an_arm("urllib3", environment="old"),
+        an_arm("urllib3", environment="new"),
+        an_arm("urllib3?pool=8", environment="old"),
+        an_arm("pycurl", environment="old"),
     ]
-    where = {"upstream": "aiohttp", "route": "direct", "workload": "workload"}
-    plan = [
-        Arm(name=name, strategy=strategy, environment=environment, **where)
-        for name, strategy, environment in arms
-    ]
-    old, new, small, other = colours_of(a_run(arms=plan)).values()
+    old, new, small, other = colours_of(a_run(arms=arms)).values()
     assert old == small
     assert len({old, new, other}) == 3

@@ -11,24 +11,23 @@ from clientlab.reports.charts import times
 from clientlab.reports.headline import headline, summarize_run, version_answers
 from clientlab.reports.rows import Report, figure_table, groups_of
 from clientlab.results.document import Environment
-from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.results.store import RUN_FILE, Store
-from clientlab.results.trial import StreamFigures
+from clientlab.results.trial import StreamFigures, Trial
 from clientlab.workload.values import Link
 from clientlab.workload.workload import make_workload
-from clients.documents import a_failed_trial, a_run, a_trial, quantiles
-from clients.reports.views import answers, shown
+from clients.documents import (
+    a_failed_trial,
+    a_run,
+    a_trial,
+    an_arm,
+    quantiles,
+    rounds,
+)
+from clients.reports.views import answers, columns, shown
 
 
-def rounds(strategy: str, *walls: float, **changes):
-    return [
-        a_trial(strategy, number, wall, **changes)
-        for number, wall in enumerate(walls, start=1)
-    ]
-
-
-def said(*parts) -> list[str]:
-    return answers(a_run(*(trial for part in parts for trial in part)))
+def said(*trials: Trial) -> list[str]:
+    return answers(a_run(*trials))
 
 
 FAST = (1.0, 1.01, 0.99, 1.0, 1.0)
@@ -38,10 +37,10 @@ OPEN = (1.2, 1.0, 1.1, 1.3, 0.99)
 
 def test_the_fastest_is_named_with_its_rate_and_its_lead():
     (sentence,) = said(
-        rounds("a", *FAST),
-        rounds("b", 2.0, 2.1, 1.9, 2.0, 2.0),
-        rounds("c", 9.0, 9.3, 8.7, 9.1, 8.9),
-        rounds("d", 5.0, 5.1, 4.9, 5.0, 5.0),
+        *rounds("a", *FAST),
+        *rounds("b", 2.0, 2.1, 1.9, 2.0, 2.0),
+        *rounds("c", 9.0, 9.3, 8.7, 9.1, 8.9),
+        *rounds("d", 5.0, 5.1, 4.9, 5.0, 5.0),
     )
     assert (
         sentence
@@ -56,12 +55,11 @@ def test_an_arm_whose_rounds_were_stopped_is_slower_by_at_least_the_lower_end():
     The first look, after four rounds, chooses none.
     """
     trials = [*rounds("a", *FAST), *rounds("b", 2.0, 2.1, 1.9, 2.0, 2.0)]
-    quoted = []
-    for rounds_of_b in (4, 5):
-        run = a_run(*trials, budget=60.0, rounds=3).updated(decided={"b": rounds_of_b})
-        quoted.append(headline(Report(run)).sentences[0])
-    assert "2.00 (1.92 to 2.09) times as fast as b" in quoted[0]
-    assert "at least 1.92 times as fast as b" in quoted[1]
+    run = a_run(*trials, budget=60.0, rounds=3)
+    (first_look,) = headline(Report(run.updated(decided={"b": 4}))).sentences
+    assert "2.00 (1.92 to 2.09) times as fast as b" in first_look
+    (second_look,) = headline(Report(run.updated(decided={"b": 5}))).sentences
+    assert "at least 1.92 times as fast as b" in second_look
 
 
 @pytest.mark.parametrize("streams", [False, True])
@@ -70,37 +68,30 @@ def test_servers_and_environments_differ_in_milliseconds(streams):
 
     Streams also differ in the time to the first event.
     """
-    arms = []
-    trials = []
-    for where, p50s in (("old", (0.010, 0.020, 0.030)), ("new", (0.011, 0.022, 0.033))):
-        name = f"urllib3 in {where}"
-        arms.append(
-            Arm(
-                name=name,
-                strategy="urllib3",
-                upstream="aiohttp",
-                route="direct",
-                workload="workload",
-                environment=where,
-            )
+
+    def trial(environment: str, number: int, p50: float) -> Trial:
+        stream = None
+        if streams:
+            first_event = quantiles(p50 / 2)
+            stream = StreamFigures(events=9, first_event_seconds=first_event)
+        return a_trial(
+            "urllib3",
+            number,
+            arm=f"urllib3 in {environment}",
+            environment=environment,
+            latency_seconds=quantiles(p50, 2 * p50),
+            stream=stream,
         )
-        trials += [
-            a_trial(
-                "urllib3",
-                number,
-                arm=name,
-                environment=where,
-                latency_seconds=quantiles(p50, 2 * p50),
-                stream=(
-                    StreamFigures(events=9, first_event_seconds=quantiles(p50 / 2))
-                    if streams
-                    else None
-                ),
-            )
-            for number, p50 in enumerate(p50s, 1)
-        ]
-    specs = {where: EnvironmentSpec(folder="/x") for where in ("old", "new")}
-    ((sentence, *_),) = version_answers(a_run(*trials, arms=arms, environments=specs))
+
+    run = a_run(
+        trial("old", 1, 0.010),
+        trial("old", 2, 0.020),
+        trial("old", 3, 0.030),
+        trial("new", 1, 0.011),
+        trial("new", 2, 0.022),
+        trial("new", 3, 0.033),
+    )
+    ((sentence, *_),) = version_answers(run)
     assert "Latency: p50 +2.00 ms (-" in sentence
     assert ", p99 +4.00 ms" in sentence
     assert ("first_event_p50 +1.00 ms (" in sentence) == streams
@@ -115,39 +106,30 @@ def test_servers_and_environments_differ_in_milliseconds(streams):
     ],
 )
 def test_whether_threads_share_a_session_is_answered_in_a_sentence(walls, said):
-    parts = (
-        ("requests-session-per-thread", walls),
-        ("requests-session@threads", FAST),
-        ("pycurl@threads", (0.5,) * 5),
+    run = a_run(
+        *rounds("requests-session-per-thread", *walls),
+        *rounds("requests-session@threads", *FAST),
+        *rounds("pycurl@threads", *[0.5] * 5),
     )
-    run = a_run(*(trial for name, of in parts for trial in rounds(name, *of)))
     (answer,) = [
-        one
-        for one in headline(Report(run)).sentences
-        if one.startswith("requests-session-per-thread takes")
+        sentence
+        for sentence in headline(Report(run)).sentences
+        if sentence.startswith("requests-session-per-thread takes")
     ]
     assert said in answer
 
 
 def test_a_sentence_about_a_link_tells_routes_apart():
-    trials = [
-        a_trial(
-            "urllib3",
-            number,
-            wall + number / 100,
-            route=route,
-            link=link,
-            arm=f"{route} {link}",
-        )
-        for route in ("proxy", "proxy-tls")
-        for link, wall in ((None, 1.0), (Link(rtt=0.02), 2.0))
-        for number in (1, 2, 3)
-    ]
+    trials = []
+    for route in ("proxy", "proxy-tls"):
+        near = {"route": route, "arm": route}
+        far = {"route": route, "arm": f"{route} far", "link": Link(rtt=0.02)}
+        trials += rounds("urllib3", 1.01, 1.02, 1.03, **near)
+        trials += rounds("urllib3", 2.01, 2.02, 2.03, **far)
     section = headline(Report(a_run(*trials)))
-    said = [
-        *section.sentences,
-        *(line for part in section.parts for line in part.items),
-    ]
+    said = list(section.sentences)
+    for part in section.parts:
+        said += part.items
     (sentence,) = [line for line in said if line.startswith("Link ")]
     assert re.search(
         r"slower with urllib3 · proxy \(1\.9\d .*\) and urllib3 · proxy-tls \(1\.9\d ",
@@ -176,7 +158,7 @@ def test_a_sentence_about_a_link_tells_routes_apart():
     ],
 )
 def test_an_answer_claims_no_more_than_the_intervals_show(walls, answer):
-    (sentence,) = said(rounds("a", *FAST), rounds("b", *walls))
+    (sentence,) = said(*rounds("a", *FAST), *rounds("b", *walls))
     assert re.search(answer, sentence)
 
 
@@ -184,18 +166,20 @@ def varied(strategy: str, cpu: float, p99: float, spread: float = 0.01, **change
     """Five rounds of equal speed, with 1,000 requests each, whose CPU time and p99 vary
     by that share.
     """
-    factors = [1 + spread * place for place in (-1, 0.5, 1, -0.5, 0)]
-    return [
-        a_trial(
-            strategy,
-            n,
-            wall,
-            cpu_seconds=cpu * times,
-            latency_seconds=quantiles(p99=p99 * times),
-            **changes,
+    trials = []
+    for number, place in enumerate((-1, 0.5, 1, -0.5, 0), start=1):
+        factor = 1 + spread * place
+        trials.append(
+            a_trial(
+                strategy,
+                number,
+                TIED[number - 1],
+                cpu_seconds=cpu * factor,
+                latency_seconds=quantiles(p99=p99 * factor),
+                **changes,
+            )
         )
-        for n, (wall, times) in enumerate(zip(TIED, factors, strict=True), 1)
-    ]
+    return trials
 
 
 LESS_CPU = "a needs 0.200 (0.200 to 0.200) times the CPU time per request of b"
@@ -203,28 +187,27 @@ LESS_P99 = "a has 0.500 (0.500 to 0.500) times the p99 of b"
 
 
 @pytest.mark.parametrize(
-    ("cpu", "p99", "changes", "answer"),
+    ("cpu", "p99", "requests", "changes", "answer"),
     [
-        (0.5, 0.009, {}, f"{LESS_CPU}; {LESS_P99}."),
-        (0.5, 0.009, {"requests": 300}, f"{LESS_CPU}."),  # too few for a p99
-        (0.5, 0.009, {"waits_for_connection": True}, f"{LESS_CPU}."),
-        (0.103, 0.0046, {}, ""),  # a few percent do not matter
-        (0.12, 0.005, {"spread": 0.7}, ""),  # the intervals include 1
+        (0.5, 0.009, 1000, {}, f"{LESS_CPU}; {LESS_P99}."),
+        (0.5, 0.009, 300, {}, f"{LESS_CPU}."),  # too few for a p99
+        (0.5, 0.009, 1000, {"waits_for_connection": True}, f"{LESS_CPU}."),
+        (0.103, 0.0046, 1000, {}, ""),  # a few percent do not matter
+        (0.12, 0.005, 1000, {"spread": 0.7}, ""),  # the intervals include 1
     ],
 )
 def test_of_equally_fast_arms_the_answer_says_which_costs_less(
-    cpu, p99, changes, answer
+    cpu, p99, requests, changes, answer
 ):
     """Only what intervals show.
 
     Latencies that hold the wait for a connection are not compared with others.
     """
-    few = {"requests": changes["requests"]} if "requests" in changes else {}
-    run = a_run(*varied("a", 0.1, 0.0045, **few), *varied("b", cpu, p99, **changes))
-    (sentence,) = headline(Report(run)).sentences
-    found = re.fullmatch(
-        r". made [\d,]+ requests/s; . is equal to . within 5 %\. ?(.*)", sentence
-    )
+    a = varied("a", 0.1, 0.0045, requests=requests)
+    b = varied("b", cpu, p99, requests=requests, **changes)
+    (sentence,) = headline(Report(a_run(*a, *b))).sentences
+    equal = r". made [\d,]+ requests/s; . is equal to . within 5 %\. ?"
+    found = re.fullmatch(f"{equal}(.*)", sentence)
     assert found[1] == answer
 
 
@@ -235,19 +218,18 @@ def test_the_list_of_runs_says_that_an_answer_is_undecided(tmp_path):
         *rounds("b" * 90, *OPEN),
         *rounds("slower", *(9 * wall for wall in FAST)),
     ]
-    store = Store(tmp_path)
     run = a_run(*trials)
-    (tmp_path / run.run).mkdir()
-    (tmp_path / run.run / RUN_FILE).write_text(run.model_dump_json())
-    answer = summarize_run(store, run.run)["answer"]
+    folder = tmp_path / run.run
+    folder.mkdir()
+    (folder / RUN_FILE).write_text(run.model_dump_json())
+    answer = summarize_run(Store(tmp_path), run.run)["answer"]
     assert answer.endswith("… undecided")
     assert len(answer) <= 120
 
 
 def test_a_strategy_with_errors_is_not_the_answer():
-    (sentence,) = said(
-        rounds("hasty", 0.1, 0.1, 0.1, errors={"reset": 5}), rounds("sound", *FAST)
-    )
+    hasty = rounds("hasty", 0.1, 0.1, 0.1, errors={"reset": 5})
+    (sentence,) = said(*hasty, *rounds("sound", *FAST))
     assert sentence.startswith("sound made 1,000 requests/s")
 
 
@@ -255,7 +237,7 @@ def test_an_answer_needs_no_arm_that_is_ranked_and_without_errors():
     """Each arm either failed some requests, or never had so many in flight."""
     failing = rounds("failing", 1, 1, 1, concurrency=16, errors={"reset": 2})
     short = rounds("short", 1, 1, 1, concurrency=16, requests=9)
-    (sentence,) = said(short, failing)
+    (sentence,) = said(*short, *failing)
     assert sentence.startswith(
         "failing made 998 requests/s. short is not ranked: it sent only 9 requests"
     )
@@ -263,16 +245,14 @@ def test_an_answer_needs_no_arm_that_is_ranked_and_without_errors():
 
 def test_if_all_arms_have_errors_none_stands_out():
     """The others are compared with the fastest nevertheless."""
-    run = a_run(
-        *(trial for name in "ab" for trial in rounds(name, *FAST, errors={"reset": 5}))
-    )
+    errors = {"reset": 5}
+    run = a_run(*rounds("a", *FAST, errors=errors), *rounds("b", *FAST, errors=errors))
     (group,) = groups_of(run)
     (chart,) = times(run, [group])
-    table = figure_table(group)
-    assert list(table.best) == []
     for bar in chart.rows:
         assert not bar.first
-    assert table.rows[0][table.headings.index("x fastest (95 %)")] == "1"
+    assert list(figure_table(group).best) == []
+    assert columns(run)["x fastest (95 %)"][0] == "1"
 
 
 def test_a_question_is_shown_without_marks_and_a_long_path_without_its_middle():
@@ -299,22 +279,11 @@ def test_an_arm_does_not_repeat_the_name_of_its_group():
         "threads urllib3@threads": "urllib3@threads",
         "threads pycurl": "curl@threads",
     }
-    arms = [
-        Arm(
-            name=name,
-            label=name,
-            strategy=strategy,
-            upstream="aiohttp",
-            route="direct",
-            workload="threads",
-        )
-        for name, strategy in names.items()
-    ]
-    trials = [
-        trial
-        for name, of in names.items()
-        for trial in rounds(of, 1.0, arm=name, workload="threads")
-    ]
+    arms = []
+    trials = []
+    for name, strategy in names.items():
+        arms.append(an_arm(strategy, name=name, label=name, workload="threads"))
+        trials.append(a_trial(strategy, arm=name, workload="threads"))
     (group,) = groups_of(a_run(*trials, arms=arms))
     assert {row.name for row in group.rows} == {"urllib3@threads", "threads pycurl"}
 
@@ -329,28 +298,27 @@ def test_environments_that_hold_the_same_are_named():
         packages={"urllib3": "2.5.0"},
         compiled={},
     )
-    newer = held.updated(packages={"urllib3": "2.6.0"})
-    for head, expected in ((held.updated(folder="/b"), 1), (newer, 0)):
-        environments = {"base": held, "head": head}
+
+    def text_with(head: Environment) -> str:
         run = a_run(a_trial(environment="base"))
-        run = run.updated(
-            surroundings=run.surroundings.updated(environments=environments)
-        )
-        assert (
-            shown(run).count("base and head hold the same Python and the same packages")
-            == expected
-        )
+        environments = {"base": held, "head": head}
+        where = run.surroundings.updated(environments=environments)
+        return shown(run.updated(surroundings=where))
+
+    words = "base and head hold the same Python and the same packages"
+    same = held.updated(folder="/b")
+    newer = held.updated(packages={"urllib3": "2.6.0"})
+    assert text_with(same).count(words) == 1
+    assert words not in text_with(newer)
 
 
 def test_trials_that_were_measured_again_after_an_interruption_did_not_fail():
-    run = a_run(
-        a_failed_trial("urllib3", "interrupted", status="lost"), a_trial("urllib3")
-    )
-    text = shown(run)
+    lost = a_failed_trial("urllib3", "interrupted", status="lost")
+    text = shown(a_run(lost, a_trial("urllib3")))
     assert "1 of 1 trials done" in text
     assert "interrupted" not in text
 
 
 def test_a_run_without_a_finished_trial_says_so():
-    assert said([a_failed_trial("a")]) == ["No trial finished."]
+    assert said(a_failed_trial("a")) == ["No trial finished."]
     assert said() == ["No trial finished."]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections import Counter
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -40,20 +39,15 @@ def page() -> Page:
 
 def test_every_section_is_there_and_the_list_of_sections_leads_to_it(page):
     assert [section["id"] for section in page.all("section")] == SECTIONS
-    ids = Counter(
-        attributes["id"] for _, attributes in page.elements if "id" in attributes
-    )
-    assert set(ids.values()) == {1}
-    references = [
-        value
-        for _, attributes in page.elements
-        for value in attributes.values()
-        if value and "#" in value
-    ]
-    assert {
-        re.sub(r"url\(#(\w+)\)|#", r"\1", reference) for reference in references
-    } <= set(ids)
-    assert [value[1:] for value in references if value[1:] in SECTIONS] == SECTIONS
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    references = []
+    for _, attributes in page.elements:
+        references += [value for value in attributes.values() if "#" in (value or "")]
+    for reference in references:
+        assert re.sub(r"url\(#(\w+)\)|#", r"\1", reference) in ids
+    links = [reference[1:] for reference in references]
+    assert [link for link in links if link in SECTIONS] == SECTIONS
     for section in page.all("section"):
         assert section["aria-labelledby"] in ids
 
@@ -70,21 +64,21 @@ def test_nothing_is_fetched_and_nothing_is_run(page):
         "form",
         "base",
     }
-    policy = next(
-        m["content"]
-        for m in page.all("meta")
-        if m.get("http-equiv") == "Content-Security-Policy"
-    )
+    (policy,) = [
+        meta["content"]
+        for meta in page.all("meta")
+        if meta.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
-    outside = [
-        link["href"] for link in page.all("a") if not link["href"].startswith("#")
-    ]
-    assert outside == ["https://example.org/fast"]
-    assert not [
-        word
-        for word in page.text("style")[0].split()
-        if "url(" in word or "@import" in word
-    ]
+    assert links_outside(page) == ["https://example.org/fast"]
+    style = page.text("style")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def links_outside(page: Page) -> list[str]:
+    links = [link["href"] for link in page.all("a")]
+    return [link for link in links if not link.startswith("#")]
 
 
 def test_words_stay_words_wherever_they_come_from():
@@ -92,17 +86,13 @@ def test_words_stay_words_wherever_they_come_from():
         '</title></style><script>alert(1)</script>"><img src=x onerror=alert(1)>{{ 7 *'
         " 7 }}{% raw %}"
     )
-    plain, page = (
-        Page(as_html.render(a_hostile_run(text)))
-        for text in (re.sub(r"[^\w ]", "x", words), words)
-    )
-    assert [name for name, _ in page.elements] == [name for name, _ in plain.elements]
-    assert [sorted(attributes) for _, attributes in page.elements] == [
-        sorted(a) for _, a in plain.elements
-    ]
-    assert [
-        link["href"] for link in page.all("a") if not link["href"].startswith("#")
-    ] == []
+    plain = Page(as_html.render(a_hostile_run(re.sub(r"[^\w ]", "x", words))))
+    page = Page(as_html.render(a_hostile_run(words)))
+    pairs = zip(page.elements, plain.elements, strict=True)
+    for (name, attributes), (plain_name, plain_attributes) in pairs:
+        assert name == plain_name
+        assert attributes.keys() == plain_attributes.keys()
+    assert links_outside(page) == []
     text = " ".join(words.split())
     for section in (
         "answer",
@@ -118,10 +108,9 @@ def test_words_stay_words_wherever_they_come_from():
 
 
 def test_the_page_of_a_large_run_stays_below_two_megabytes():
-    places = [
-        *((arm, 0) for arm in range(30)),
-        *((arm, route) for arm in range(2) for route in range(1, 13)),
-    ]
+    places = [(arm, 0) for arm in range(30)]
+    for route in range(1, 13):
+        places += [(0, route), (1, route)]
     trials = [
         a_measured_trial(
             f"s{arm}",
@@ -159,13 +148,9 @@ def test_everything_is_readable_on_every_screen(tmp_path):
 
     Nothing is said on the console, and nothing but the file is asked for.
     """
-    program = next(
-        filter(
-            None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
-        ),
-        None,
-    )
-    if program is None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    programs = [path for path in map(shutil.which, names) if path]
+    if not programs:
         leave_out(
             "no Chromium on this machine, so no browser opened the page; apt-get"
             " install chromium"
@@ -175,32 +160,31 @@ def test_everything_is_readable_on_every_screen(tmp_path):
     asked = []
     file.write_text(as_html.render(a_whole_run()), encoding="utf-8")
     with sync_playwright() as playwright:
+        # CI's user is root.
         browser = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox"]
-        )  # CI's user is root
+            executable_path=programs[0], args=["--no-sandbox"]
+        )
         for width, scheme in ((1300, "dark"), (390, "light")):
-            page = browser.new_context(
+            context = browser.new_context(
                 viewport={"width": width, "height": 800}, color_scheme=scheme
-            ).new_page()
+            )
+            page = context.new_page()
             for event in ("console", "pageerror", "dialog"):
                 page.on(event, lambda found: said.append(found))  # noqa: PLW0108 - a builtin takes no attributes
             page.on("request", lambda request: asked.append(request.url))
             page.goto(file.as_uri())
             page.evaluate(OPEN_ALL)
-            assert [
-                section.get_attribute("id")
-                for section in page.locator("section:visible").all()
-            ] == SECTIONS
+            sections = page.locator("section:visible").all()
+            ids = [section.get_attribute("id") for section in sections]
+            assert ids == SECTIONS
             assert page.evaluate(TOO_WIDE) <= 0
             assert min(page.evaluate(LETTERS)) >= 11
             style = page.locator("svg text").first.evaluate(STYLE)
-            ground, ink = (sum(map(int, re.findall(r"\d+", one))) for one in style)
+            ground, ink = (sum(map(int, re.findall(r"\d+", rgb))) for rgb in style)
             assert (ground > ink) == (scheme == "light")
-            assert (
-                page.locator("figure:visible").count()
-                == page.locator("figure svg:visible").count()
-                > 0
-            )
+            figures = page.locator("figure:visible").count()
+            assert figures > 0
+            assert page.locator("figure svg:visible").count() == figures
         browser.close()
     assert said == []
     assert asked == [file.as_uri()] * 2

@@ -46,78 +46,71 @@ def tell(observer) -> None:
         observer.trial_ended(trial)
 
 
-def printed(
-    tell, clock=lambda: 0.0, *, terminal: bool = False, width: int = 120
-) -> str:
+def printed(tell, clock=lambda: 0.0, **options) -> str:
     """All that a terminal or a file got."""
     output = io.StringIO()
-    console = Console(
-        file=output, width=width, force_terminal=terminal, color_system=None
-    )
+    console = Console(file=output, color_system=None, **options)
     with ProgressLines(console, clock=clock) as progress:
         tell(progress)
     return output.getvalue()
 
 
 def test_without_a_terminal_there_is_a_line_per_trial():
-    assert printed(tell, width=20).splitlines() == [
-        *BEGINNING,
-        *(line for _, line in TRIALS),
-    ]
+    lines = [line for _, line in TRIALS]
+    assert printed(tell, width=20).splitlines() == BEGINNING + lines
 
 
 def test_on_a_terminal_one_line_is_updated():
-    text = printed(tell, terminal=True)
+    text = printed(tell, force_terminal=True, width=120)
     assert "3/3" in text
-    assert [line in text for _, line in TRIALS] == [False, False, True]
+    (_, first), (_, second), (_, failed) = TRIALS
+    assert first not in text
+    assert second not in text
+    assert failed in text
     for line in BEGINNING:
         assert line in text
 
 
-def measure_two_rounds(observer, clock: Clock, begun: int = 4, **changes) -> None:
-    """Two rounds of two arms; each trial takes 20 s.
+def two_rounds(begun: int = 4, *, terminal: bool = False, **changes) -> str:
+    """What two rounds of two arms print; each trial takes 20 s.
 
     The last one that began is 5 s old.
     """
-    pairs = [(name, number) for number in (1, 2) for name in ("urllib3", "pycurl")]
-    trials = [a_trial(*pair, order=order) for order, pair in enumerate(pairs)]
-    observer.run_started(
-        a_run(*trials, **changes).updated(trials=[]),
-        Path("results/a run"),
-    )
-    for trial in trials[:begun]:
-        observer.trials_started([trial.planned], 4)
-        clock.now += 5
-        observer.progressed(7)
-        if trial.planned.order < begun - 1:
-            clock.now += 15
-            observer.trial_ended(trial)
+    clock = Clock()
+    trials = [
+        a_trial("urllib3", 1, order=0),
+        a_trial("pycurl", 1, order=1),
+        a_trial("urllib3", 2, order=2),
+        a_trial("pycurl", 2, order=3),
+    ]
+    run = a_run(*trials, **changes).updated(trials=[])
+
+    def measure(observer) -> None:
+        observer.run_started(run, Path("results/a run"))
+        for trial in trials[:begun]:
+            observer.trials_started([trial.planned], 4)
+            clock.now += 5
+            observer.progressed(7)
+            if trial.planned.order < begun - 1:
+                clock.now += 15
+                observer.trial_ended(trial)
+
+    return printed(measure, clock, force_terminal=terminal, width=120)
 
 
 def test_after_the_first_round_the_time_left_is_shown():
     """At its own pace, whatever was estimated before: once in plain lines, and always
     on a terminal.
     """
-    clock = Clock()
-    lines = printed(
-        lambda observer: measure_two_rounds(observer, clock), clock
-    ).splitlines()
-    assert [line for line in lines if "left" in line] == [
-        "after 2 of 4 trials: about 40 s left"
-    ]
+    lines = two_rounds().splitlines()
+    (left,) = [line for line in lines if "left" in line]
+    assert left == "after 2 of 4 trials: about 40 s left"
     for begun, left in ((2, []), (3, ["about 35 s left"]), (4, ["about 15 s left"])):
-        shown = printed(
-            lambda bar, begun=begun: measure_two_rounds(bar, clock, begun),
-            clock,
-            terminal=True,
-        )
+        shown = two_rounds(begun, terminal=True)
         assert re.findall(r"\w+ \d+ s left", shown) == left
 
 
 def test_a_run_with_a_budget_shows_how_long_it_takes_at_most():
-    clock = Clock()
-    shown = printed(
-        lambda bar: measure_two_rounds(bar, clock, 2, budget=90.0), clock, terminal=True
-    )
+    shown = two_rounds(2, terminal=True, budget=90.0)
     assert "takes at most 92 s" in shown
     assert "at most 65 s left" in shown

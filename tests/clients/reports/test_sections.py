@@ -28,12 +28,11 @@ def spaced(text: str) -> str:
 
 def markdown(run: Run) -> str:
     """The words of the Markdown document, without its marks."""
-    text = re.sub(
-        r"\\(.)", r"\1", html.unescape(as_markdown.render(run)).replace(r"\|", "\0")
-    )
-    return spaced(
-        re.sub(r"^[>|-] |\*\*|\|", " ", text, flags=re.MULTILINE).replace("\0", "|")
-    )
+    text = html.unescape(as_markdown.render(run))
+    text = text.replace(r"\|", "\0")
+    text = re.sub(r"\\(.)", r"\1", text)
+    text = re.sub(r"^[>|-] |\*\*|\|", " ", text, flags=re.MULTILINE)
+    return spaced(text.replace("\0", "|"))
 
 
 def said(section: Section) -> Iterator[str]:
@@ -44,16 +43,24 @@ def said(section: Section) -> Iterator[str]:
                 yield from part.items
             case Tables():
                 for table in part.items:
-                    yield from (
-                        table.title,
-                        " ".join(table.headings),
-                        *(" ".join(row) for row in table.rows),
-                    )
+                    yield table.title
+                    yield " ".join(table.headings)
+                    for row in table.rows:
+                        yield " ".join(row)
     yield from section.sentences
 
 
-def missing(text: str, texts: Iterator[str]) -> list[str]:
-    return [one for one in map(spaced, texts) if one not in text]
+def titles(section: Section) -> Iterator[str]:
+    """The titles of its tables."""
+    for part in section.parts:
+        if isinstance(part, Tables):
+            for table in part.items:
+                yield spaced(table.title)
+
+
+def missing(text: str, section: Section) -> list[str]:
+    words = [spaced(sentence) for sentence in said(section)]
+    return [sentence for sentence in words if sentence not in text]
 
 
 def test_every_format_has_the_same_sections():
@@ -66,53 +73,40 @@ def test_every_format_has_the_same_sections():
     page = Page(as_html.render(run))
     texts = (spaced(shown(run, 1000)), markdown(run))
     ids = [section["id"] for section in page.all("section")]
-    assert ids == [one for make in contents.SECTIONS if (one := make(report).id) in ids]
-    in_order = [0, 0]
-    for section in text_sections(report, whole=True):
-        for text in texts:
-            assert missing(text, said(section)) == []
+    all_ids = [make(report).id for make in contents.SECTIONS]
+    assert ids == [name for name in all_ids if name in ids]
+    sections = list(text_sections(report, whole=True))
+    for section in sections:
         if section.id not in BRIEF:
-            assert missing(page.section(section.id), said(section)) == []
-        titles = [
-            table.title
-            for part in section.parts
-            if isinstance(part, Tables)
-            for table in part.items
-        ]
-        for title in map(spaced, titles):
-            in_order = [
-                text.find(title, place)
-                for text, place in zip(texts, in_order, strict=True)
-            ]
-            assert min(in_order) >= 0, title
+            assert missing(page.section(section.id), section) == []
+    for text in texts:
+        place = 0
+        for section in sections:
+            assert missing(text, section) == []
+            for title in titles(section):
+                place = text.find(title, place)
+                assert place >= 0, title
 
 
 def test_paths_of_a_replay_have_sums_and_medians_of_the_rounds():
     """The most frequent path is first. Only the whole report has them."""
     seldom = PathFigures(path="/seldom", requests=300, errors=0)
-    rounds = [
-        [seldom, PathFigures(path="/often", requests=700, errors=1, p50=k / 1000)]
-        for k in (1, 2, 3)
-    ]
-    report = Report(
-        a_run(
-            *(a_trial(number=number, paths=of) for number, of in enumerate(rounds, 1))
-        )
-    )
-    (section,) = [one for one in text_sections(report, whole=True) if one.id == "paths"]
-    ((path, _, *figures), (_, _, *others)) = section.parts[0].items[0].rows
+    trials = []
+    for number in (1, 2, 3):
+        often = PathFigures(path="/often", requests=700, errors=1, p50=number / 1000)
+        trials.append(a_trial(number=number, paths=[seldom, often]))
+    report = Report(a_run(*trials))
+    sections = {section.id: section for section in text_sections(report, whole=True)}
+    (table,) = sections["paths"].parts[0].items
+    (path, _, *figures), (_, _, *others) = table.rows
     assert path == "/often"
     assert figures == ["2,100", "3", units.time(0.002), units.UNKNOWN]
     assert others == ["900", "0", units.UNKNOWN, units.UNKNOWN]
-    assert "paths" not in [one.id for one in text_sections(report, whole=False)]
+    for section in text_sections(report, whole=False):
+        assert section.id != "paths"
 
 
 def test_a_section_without_content_is_left_out():
-    assert [
-        section.id for section in text_sections(Report(a_run(a_trial())), whole=True)
-    ] == [
-        "answer",
-        "table",
-        "surroundings",
-        "again",
-    ]
+    sections = text_sections(Report(a_run(a_trial())), whole=True)
+    ids = [section.id for section in sections]
+    assert ids == ["answer", "table", "surroundings", "again"]

@@ -4,7 +4,6 @@ on narrow terminals.
 
 from __future__ import annotations
 
-import itertools
 import re
 
 import numpy as np
@@ -14,10 +13,16 @@ from clientlab.judging import cautions
 from clientlab.reports import as_markdown
 from clientlab.reports.rows import figure_table, groups_of
 from clientlab.results.document import Caution
-from clientlab.results.plan import Arm
 from clientlab.results.trial import Disturbance, Histogram
 from clientlab.statistics.histogram import make_histogram
-from clients.documents import a_bundled_run, a_run, a_trial, quantiles, with_changes
+from clients.documents import (
+    a_bundled_run,
+    a_run,
+    a_trial,
+    quantiles,
+    rounds,
+    with_changes,
+)
 from clients.reports.views import columns, shown
 
 
@@ -26,32 +31,29 @@ def cells(text: str) -> dict[str, list[str]]:
     without the mark of cautions.
     """
     found: dict[str, list[str]] = {}
-    for line in re.split("Errors by kind|Failed trials", text)[0].splitlines():
-        name, *rest = [word for word in line.split() if word != "!"] or [""]
-        if name in {"urllib3", "pycurl"} and not {"made", "was"} & set(rest):
+    figures, *_ = re.split("Errors by kind|Failed trials", text)
+    for line in figures.replace("!", " ").splitlines():
+        name, *rest = line.split() or [""]
+        is_sentence = {"made", "was"} & set(rest)
+        if name in {"urllib3", "pycurl"} and not is_sentence:
             found.setdefault(name, []).extend(rest)
     return found
 
 
 RUN = a_run(
-    *(
-        a_trial("urllib3", number, connections_opened=1, concurrency=32)
-        for number in (1, 2, 3)
-    ),
-    *(
-        a_trial(
-            "pycurl",
-            number,
-            wall,
-            concurrency=32,
-            errors={"reset": 2},
-            connections_opened=1234,
-            cpu_seconds=0.25,
-            peak_pss_bytes=64 << 20,
-            latency_seconds=quantiles(0.0123, 0.5),
-            bound="upstream-bound",
-        )
-        for number, wall in enumerate((2.0, 2.2, 1.8), start=1)
+    *rounds("urllib3", connections_opened=1, concurrency=32),
+    *rounds(
+        "pycurl",
+        2.0,
+        2.2,
+        1.8,
+        concurrency=32,
+        errors={"reset": 2},
+        connections_opened=1234,
+        cpu_seconds=0.25,
+        peak_pss_bytes=64 << 20,
+        latency_seconds=quantiles(0.0123, 0.5),
+        bound="upstream-bound",
     ),
 )
 
@@ -80,103 +82,73 @@ def test_a_short_table_has_the_figures_side_by_side_in_80_columns(width, beside)
 
     Only the bottleneck may follow in a second table.
     """
-    long = [
-        with_changes(
-            trial, arm="a-very-long-name@threads", strategy="a-very-long-name@threads"
-        )
-        for trial in RUN.trials[:3]
-    ]
+    name = "a-very-long-name@threads"
+    long = [with_changes(trial, arm=name, strategy=name) for trial in RUN.trials[:3]]
     text = shown(a_run(*long, *RUN.trials[3:]), width, whole=False)
-    head = next(line for line in text.splitlines() if "x fastest" in line)
+    lines = text.splitlines()
+    head = next(line for line in lines if "x fastest" in line)
     for heading in ("req/s", "errors", "p50", "p99", "CPU/req"):
         assert heading in head
     assert ("bottleneck" in head) == beside
     assert "bottleneck" in text
-    assert max(map(len, text.splitlines())) <= width
-    kinds = next(
-        line.split()
-        for line in text.partition("Errors by kind")[2].splitlines()
-        if "reset" in line
-    )
-    assert kinds[-4:] == ["reset", "6", "0.200", "%"]
+    assert max(map(len, lines)) <= width
+    kinds = text.partition("Errors by kind")[2].splitlines()
+    resets = next(line for line in kinds if "reset" in line)
+    assert resets.split()[-4:] == ["reset", "6", "0.200", "%"]
 
 
 def test_the_p99_of_the_successful_requests_stands_beside_a_bound():
     """Of a thousand different times, 990 are at most the 990th."""
     times = np.arange(1, 1001) / 1e4
     histogram = Histogram(encoded=make_histogram(times).encode().decode())
-    bounded = {
-        "latency_seconds": quantiles(p99=0.5, at_least=["p99"]),
-        "errors": {"timeout": 100},
-    }
-    trials = [
-        a_trial("pycurl", n, 2.0, requests=1100, histogram=histogram, **bounded)
-        for n in (1, 2, 3)
-    ]
-    found = columns(a_run(*trials, *(a_trial("urllib3", n) for n in (1, 2, 3))))
+    bounded = rounds(
+        "pycurl",
+        *[2.0] * 3,
+        requests=1100,
+        histogram=histogram,
+        latency_seconds=quantiles(p99=0.5, at_least=["p99"]),
+        errors={"timeout": 100},
+    )
+    found = columns(a_run(*bounded, *rounds("urllib3")))
     assert found["p99"] == ["9.00 ms", "≥ 500 ms"]
     assert found["p99 without errors"] == ["–", "99.0 ms"]
     assert "p99 without errors" not in columns(a_run(a_trial()))
 
 
 def test_medians_of_the_rounds_are_shown_and_errors_as_a_share():
-    trials = [
-        a_trial("pycurl", number, wall)
-        for number, wall in enumerate((1.0, 1.0, 50.0), start=1)
-    ]
-    trials[0] = with_changes(
-        trials[0], errors={"reset": 1, "connect": 2}, requests=1003
-    )
-    trials[1] = with_changes(trials[1], errors={"reset": 4}, requests=1004)
-    found = columns(a_run(*trials))
+    first, second, third = rounds("pycurl", 1.0, 1.0, 50.0)
+    first = with_changes(first, errors={"reset": 1, "connect": 2}, requests=1003)
+    second = with_changes(second, errors={"reset": 4}, requests=1004)
+    found = columns(a_run(first, second, third))
     assert found["wall"] == ["1.00 s"]
     assert found["req/s"] == ["1,000"]
     assert found["errors"] == ["0.233 %"]
 
 
 def test_a_baseline_has_a_column_of_ratios_to_it():
-    arms = []
     trials = []
-    for route, (name, wall) in itertools.product(
-        ("direct", "proxy"), (("urllib3", 1.0), ("pycurl", 4.0))
-    ):
-        arm = f"{name} ({route})"
-        arms.append(
-            Arm(
-                name=arm,
-                strategy=name,
-                upstream="aiohttp",
-                route=route,
-                workload="workload",
-            )
-        )
-        trials += [
-            a_trial(name, number, wall, route=route, arm=arm) for number in (1, 2, 3)
-        ]
-    direct, proxied = map(
-        figure_table, groups_of(a_run(*trials, arms=arms, baseline="pycurl (direct)"))
-    )
+    for route in ("direct", "proxy"):
+        trials += rounds("urllib3", route=route, arm=f"urllib3 ({route})")
+        trials += rounds("pycurl", *[4.0] * 3, route=route, arm=f"pycurl ({route})")
+    run = a_run(*trials, baseline="pycurl (direct)")
+    direct, proxied = map(figure_table, groups_of(run))
     place = direct.headings.index("x pycurl")
-    assert [row[place].split()[0] for row in direct.rows] == ["0.250", "1"]
+    first, second = direct.rows
+    assert first[place].startswith("0.250 ")
+    assert second[place] == "1"
     assert "x pycurl" not in proxied.headings
 
 
 def test_names_are_shown_as_they_are():
     word = "[bold]x[/]"
-    run = a_run(
-        a_trial(f"s{word}", workload=word, upstream=word), question=f"Is {word} fast?"
-    )
-    run = run.updated(
-        cautions=[Caution(kind="x", text=f"see {word}", advice=f"try {word}")]
-    )
+    trial = a_trial(f"s{word}", workload=word, upstream=word)
+    caution = Caution(kind="x", text=f"see {word}", advice=f"try {word}")
+    run = a_run(trial, question=f"Is {word} fast?").updated(cautions=[caution])
     text = shown(run)
-    for words in (
-        f"Is {word} fast?",
-        f"{word} · {word} upstream",
-        f"! see {word} - try {word}",
-        f"\ns{word} ",
-    ):
-        assert words in text
+    assert f"Is {word} fast?" in text
+    assert f"{word} · {word} upstream" in text
+    assert f"! see {word} - try {word}" in text
+    assert f"\ns{word} " in text
 
 
 def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
@@ -185,8 +157,8 @@ def test_an_unknown_figure_is_shown_as_a_dash_and_never_as_0():
     )
     run = a_run(a_trial(**unknown))
     found = columns(run)
-    heads = ("req/s", "p50", "p99", "CPU/req", "bottleneck")
-    assert [found[head] for head in heads] == [["–"]] * 5
+    for head in ("req/s", "p50", "p99", "CPU/req", "bottleneck"):
+        assert found[head] == ["–"]
     assert found["wall"] == ["1.00 s"]
     assert "memory" not in found
     assert shown(run).splitlines()[1] == "urllib3 was the fastest."
@@ -199,23 +171,14 @@ def test_only_cautions_that_could_reorder_the_arms_mark_them():
     of its ratios hold that.
     """
     noisy = Disturbance(seconds=2.0, others_cpu_seconds=0.9)
-    quiet = [
-        a_trial("urllib3", number, wall, disturbance=noisy)
-        for number, wall in enumerate((1.0, 1.4, 1.9), 1)
-    ]
-    full = [
-        a_trial("pycurl", number, bound="machine", busy={"machine": 0.95})
-        for number in (1, 2, 3)
-    ]
-    run = a_run(*quiet, *full)
+    disturbed = rounds("urllib3", 1.0, 1.4, 1.9, disturbance=noisy)
+    full = rounds("pycurl", bound="machine", busy={"machine": 0.95})
+    run = a_run(*disturbed, *full)
     run = run.updated(cautions=cautions.cautions_of(run))
     assert {caution.kind for caution in run.cautions} == {"noisy-trials", "machine"}
-    assert {
-        row.name: row.doubtful for group in groups_of(run) for row in group.rows
-    } == {
-        "urllib3": False,
-        "pycurl": True,
-    }
+    (group,) = groups_of(run)
+    doubtful = {row.name: row.doubtful for row in group.rows}
+    assert doubtful == {"urllib3": False, "pycurl": True}
 
 
 def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
@@ -228,9 +191,9 @@ def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
         advice="use more cores",
         arms=["urllib3"],
     )
-    minor, both = (
-        a_run(a_trial()).updated(cautions=found) for found in ([few], [few, machine])
-    )
+    run = a_run(a_trial())
+    minor = run.updated(cautions=[few])
+    both = run.updated(cautions=[few, machine])
     assert "Cautions: all cores were full.\n" in shown(both, whole=False)
     for caution in (few, machine):
         assert caution.text in shown(both)
@@ -241,11 +204,9 @@ def test_the_line_of_cautions_leaves_out_those_that_change_no_decision():
 def test_the_short_form_of_a_run_with_claims_begins_with_their_verdicts():
     run = a_bundled_run("keepalive")
     text = as_markdown.render(run, whole=False)
-    assert (
-        text.index("Of 4 claims: ")
-        < text.index("Of 3 controls: ")
-        < text.index("| arm |")
-    )
+    claims = text.index("Of 4 claims: ")
+    controls = text.index("Of 3 controls: ")
+    assert claims < controls < text.index("| arm |")
     for claim in run.claims:
         assert claim.text in text
     assert len(text.split()) < len(as_markdown.render(run).split()) / 2
