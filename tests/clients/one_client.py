@@ -24,7 +24,8 @@ def request_to(
     url: str, path: str = "/", *, awaited: bool = False, **workload: Any
 ) -> Request:
     """Return a request as the lab makes it for a workload with these fields."""
-    return requests_of(make_workload(path=path, **workload), url, awaited=awaited)(0)
+    make = requests_of(make_workload(path=path, **workload), url, awaited=awaited)
+    return make(0)
 
 
 class OneClient:
@@ -36,23 +37,24 @@ class OneClient:
 
     def call(self, method: str, *words: object) -> Any:
         """Call a method of the client, and await it if it is a coroutine function."""
-        found = getattr(self._client, method)(*words)
-        return (
-            self._runner.run(asyncio.wait_for(found, PATIENCE))
-            if inspect.iscoroutine(found)
-            else found
-        )
+        result = getattr(self._client, method)(*words)
+        if inspect.iscoroutine(result):
+            return self._runner.run(asyncio.wait_for(result, PATIENCE))
+        return result
 
     def send(self, request: Request) -> tuple[int, bytes] | str:
         """Return the status and the whole body, or the kind of the error."""
-        found = self._attempt("send", request)
-        return found if isinstance(found, str) else (found[0], bytes(found[1]))
+        outcome = self._attempt("send", request)
+        if isinstance(outcome, str):
+            return outcome
+        status, body = outcome
+        return status, bytes(body)
 
     def stream(self, request: Request) -> tuple[int, list[bytes]] | str:
         """Return the status and the chunks of the body, or the kind of the error."""
         chunks: list[bytes] = []
-        found = self._attempt("stream", request, chunks.append)
-        return found if isinstance(found, str) else (found, chunks)
+        outcome = self._attempt("stream", request, chunks.append)
+        return outcome if isinstance(outcome, str) else (outcome, chunks)
 
     def _attempt(self, method: str, *arguments: object) -> Any:
         try:
@@ -72,10 +74,9 @@ def one_client(
 ) -> Iterator[OneClient]:
     """Open a listed client, and close it at the end."""
     budget = Budget(1, timeout, CA_FILE, chunk_size, decode)
+    library = load(CLIENTS[name].import_path)
     with asyncio.Runner() as runner:
-        client = OneClient(
-            load(CLIENTS[name].import_path)(budget, lambda: None, **settings), runner
-        )
+        client = OneClient(library(budget, lambda: None, **settings), runner)
         client.call("open")
         try:
             yield client

@@ -116,17 +116,19 @@ def capturing() -> Iterator[tuple[str, list]]:
         ):
             while (request := read_request(stream)) is not None:
                 seen.append(request)
-                keep = "Set-Cookie: a=b\r\nConnection: keep-alive\r\n"
                 connection.sendall(
-                    f"HTTP/1.1 200 OK\r\n{keep}Content-Length: 0\r\n\r\n".encode()
+                    b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nConnection: keep-alive\r\n"
+                    b"Content-Length: 0\r\n\r\n"
                 )
 
     def accept() -> None:
         with contextlib.suppress(OSError):  # shut down below
             while True:
-                threading.Thread(
-                    target=answer, args=listener.accept()[:1], daemon=True
-                ).start()
+                connection, _ = listener.accept()
+                thread = threading.Thread(
+                    target=answer, args=(connection,), daemon=True
+                )
+                thread.start()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=accept)
@@ -186,11 +188,8 @@ def test_ab_sends_the_same_headers(tmp_path):
     with capturing() as (url, seen):
         for name, request in requests_to(url, tmp_path):
             seen.clear()
-            subprocess.run(
-                ab.command(request, 1, 1, tmp_path),
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            command = ab.command(request, 1, 1, tmp_path)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             if name != "connection" and seen != [expected(KINDS[name], "ab", url)]:
                 differences[name] = list(seen)
     assert differences == {}
