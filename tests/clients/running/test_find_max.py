@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 
 import pytest
 
@@ -53,20 +54,15 @@ def test_one_disturbed_trial_does_not_move_the_result():
     On the way up, one trial is enough.
     """
     for disturbed in range(12):
-        count = iter(range(100))
-        outcomes = searched(
-            lambda rate, count=count, disturbed=disturbed: (
-                next(count) != disturbed and rate <= 160
-            )
-        )
-        held, failed = bracket_of(outcomes)
+        count = itertools.count()
+
+        def holds(rate: float, count=count, disturbed=disturbed) -> bool:
+            return next(count) != disturbed and rate <= 160
+
+        held, failed = bracket_of(searched(holds))
         assert held <= 160 < failed <= 1.025 * held
-    assert searched(lambda rate: rate <= 160)[:4] == [
-        (100, True),
-        (200, False),
-        (200, False),
-        (100, True),
-    ]
+    outcomes = searched(lambda rate: rate <= 160)
+    assert [rate for rate, _ in outcomes[:4]] == [100, 200, 200, 100]
 
 
 def test_a_search_ends_at_its_limits():
@@ -97,10 +93,8 @@ def test_a_trial_holds_its_rate_while_its_conditions_hold_and_no_backlog_grows(
     """A backlog counts even if p99 is still low: 5 missed requests per second are 12 in
     half of 5 s.
     """
-    assert (
-        why_not_held(a_searched_trial("urllib3", 1, 200.0, **changes), CONDITIONS)
-        == why
-    )
+    trial = a_searched_trial("urllib3", 1, 200.0, **changes)
+    assert why_not_held(trial, CONDITIONS) == why
 
 
 def searching(rounds: int = 2):
@@ -113,8 +107,9 @@ def measured(trial, workload, *_: object) -> Trial:
     assert workload.load.rate == trial.search_rate
     assert workload.load.duration == 5.0
     assert workload.load.max_late == 5.0
+    served = TRUTH[trial.strategy]
     done = a_searched_trial(
-        trial.strategy, trial.round, trial.search_rate, served=TRUTH[trial.strategy]
+        trial.strategy, trial.round, trial.search_rate, served=served
     )
     return done.updated(planned=trial)
 
@@ -128,20 +123,17 @@ def test_arms_compare_by_their_highest_rates_in_every_report(store):
     assert store.read(NAME) == run
     assert run.status == "done"
     assert len(run.trials) == 6
-    assert sorted(trial.planned.order for trial in run.every_trial) == list(
-        range(run.measured)
-    )
+    orders = sorted(trial.planned.order for trial in run.every_trial)
+    assert orders == list(range(run.measured))
     for trial in run.trials:
-        assert 0.965 < trial.highest_rate.middle / TRUTH[trial.planned.arm] < 1.05
-    rate = typical_rate(run.trials_of("urllib3"))
-    rates = [trial.highest_rate for trial in run.trials_of("urllib3")]
-    assert (
-        rate.low
-        <= min(one.held for one in rates)
-        < 640
-        < max(one.not_held for one in rates)
-        <= rate.high
-    )
+        truth = TRUTH[trial.planned.arm]
+        assert 0.965 < trial.highest_rate.middle / truth < 1.05
+    trials = run.trials_of("urllib3")
+    rate = typical_rate(trials)
+    held = min(trial.highest_rate.held for trial in trials)
+    not_held = max(trial.highest_rate.not_held for trial in trials)
+    assert rate.low <= held < 640
+    assert 640 < not_held <= rate.high
     (group,) = groups_of(run)
     best, other = group.rows
     assert best.name == "urllib3"
@@ -153,11 +145,10 @@ def test_arms_compare_by_their_highest_rates_in_every_report(store):
         assert f"{rate.value:.0f} (" in report.render(run)
     rows = list(csv.DictReader(io.StringIO(as_csv.render(run))))
     assert len(rows) == run.measured
-    assert {row["arm"] for row in rows if row["highest_requests_per_second"]} == set(
-        TRUTH
-    )
-    again = run.updated(run="again")
-    assert list(compare(run, [again]).others[0].changes["urllib3"]) == ["highest_rate"]
+    arms = {row["arm"] for row in rows if row["highest_requests_per_second"]}
+    assert arms == set(TRUTH)
+    (other,) = compare(run, [run.updated(run="again")]).others
+    assert list(other.changes["urllib3"]) == ["highest_rate"]
 
 
 def test_a_chart_of_a_search_has_the_p99_of_each_trial_at_its_rate(store):
@@ -166,26 +157,24 @@ def test_a_chart_of_a_search_has_the_p99_of_each_trial_at_its_rate(store):
     No chart shows the time that a number of requests takes.
     """
     run = execute(searching(rounds=3), measured, store, Recorder())
-    bound = with_changes(
-        run.probes[0], latency_seconds=quantiles(p99=9.0, at_least=["p99"])
-    )
-    run = run.updated(probes=[bound, *run.probes[1:]])
+    first, *probes = run.probes
+    bounded = quantiles(p99=9.0, at_least=["p99"])
+    first = with_changes(first, latency_seconds=bounded)
+    run = run.updated(probes=[first, *probes])
     (sweep,) = sweeps_of(run)
-    drawn = [
-        (point.arm, point.place, order, seconds)
-        for curve in sweep.curves
-        for point in curve.points
-        for order, seconds in point.rounds.items()
-    ]
-    expected = [
-        (one.planned.arm, one.planned.search_rate, one.planned.order, 0.009)
-        for one in run.probes[1:]
-    ]
+    drawn = []
+    for curve in sweep.curves:
+        assert curve.label.endswith(") requests/s")
+        for point in curve.points:
+            for order, seconds in point.rounds.items():
+                drawn.append((point.arm, point.place, order, seconds))
+    expected = []
+    for trial in probes:
+        planned = trial.planned
+        expected.append((planned.arm, planned.search_rate, planned.order, 0.009))
     assert sorted(drawn) == sorted(expected)
     assert [*sweep.ticks] == sorted({rate for _, rate, *_ in drawn})
     assert [curve.label.partition(":")[0] for curve in sweep.curves] == [*TRUTH]
-    for curve in sweep.curves:
-        assert curve.label.endswith(") requests/s")
     page = as_html.render(run)
     assert 'id="sweep"' in page
     assert 'id="times"' not in page
@@ -201,9 +190,8 @@ def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
             raise TrialInterrupted(done.updated(status="lost", reason="interrupted"))
         return done
 
-    with pytest.raises(
-        IncompleteRun, match=r"interrupted in trial 8 of \d+; what was done is in"
-    ):
+    message = r"interrupted in trial 8 of \d+; what was done is in"
+    with pytest.raises(IncompleteRun, match=message):
         execute(searching(), interrupted, store, Recorder())
     stopped = store.read(NAME)
     assert stopped.status == "incomplete"
@@ -211,18 +199,15 @@ def test_a_search_that_is_interrupted_goes_on_where_it_was(store):
     assert stopped.probes[7].status == "lost"
     again = execute(resume_run(stopped, SURROUNDINGS), measured, store, Recorder())
     assert again.status == "done"
-    tried, expected = (
-        [
-            (one.planned.arm, one.planned.round, one.planned.search_rate)
-            for one in run.probes
-            if one.status == "done"
-        ]
-        for run in (again, whole)
-    )
-    assert tried == expected
-    assert [trial.highest_rate for trial in again.trials] == [
-        trial.highest_rate for trial in whole.trials
-    ]
+    assert tried(again) == tried(whole)
+    for trial, expected in zip(again.trials, whole.trials, strict=True):
+        assert trial.highest_rate == expected.highest_rate
+
+
+def tried(run) -> list[tuple[str, int, float]]:
+    """Arm, round and rate of each trial of its searches that ended."""
+    planned = [trial.planned for trial in run.probes if trial.status == "done"]
+    return [(trial.arm, trial.round, trial.search_rate) for trial in planned]
 
 
 def test_an_arm_that_holds_no_rate_has_a_failed_trial_with_the_reason(
@@ -234,6 +219,5 @@ def test_an_arm_that_holds_no_rate_has_a_failed_trial_with_the_reason(
     assert run.status == "incomplete"
     assert failed.status == "failed"
     assert done.status == "done"
-    assert failed.reason.startswith(
-        "it held no rate: at 4 requests/s, the backlog grew"
-    )
+    reason = "it held no rate: at 4 requests/s, the backlog grew"
+    assert failed.reason.startswith(reason)

@@ -28,8 +28,15 @@ URL = "http://server"
 
 
 def starts(**fields) -> list[float]:
-    schedule = arrivals_of(make_workload(**fields))
+    return starts_of(arrivals_of(make_workload(**fields)))
+
+
+def starts_of(schedule) -> list[float]:
     return [schedule.start_of(number) for number in range(schedule.count)]
+
+
+def gaps(starts: list[float]) -> list[float]:
+    return [later - earlier for earlier, later in pairwise(starts)]
 
 
 def shares(workload: Workload, in_flight: int = 10):
@@ -59,20 +66,14 @@ def test_a_stage_changes_the_rate_exactly_at_its_time():
     found = starts(stages=Stages.parse("0s:100/s,30s:1000/s"), duration=40.0)
     assert len(found) == 3000 + 10_000
     assert found[2999:3002] == pytest.approx([29.99, 30.0, 30.001])
-    assert {round(later - earlier, 9) for earlier, later in pairwise(found[3000:])} == {
-        0.001
-    }
+    for gap in gaps(found[3000:]):
+        assert gap == pytest.approx(0.001, abs=1e-9)
 
 
 def test_poisson_arrivals_have_exponential_gaps_and_a_poisson_number():
-    gaps = [
-        later - earlier
-        for earlier, later in pairwise(
-            starts(rate=200, arrivals="poisson", requests=20_000)
-        )
-    ]
-    assert mean(gaps) == pytest.approx(0.005, rel=0.03)
-    assert stdev(gaps) == pytest.approx(0.005, rel=0.03)
+    between = gaps(starts(rate=200, arrivals="poisson", requests=20_000))
+    assert mean(between) == pytest.approx(0.005, rel=0.03)
+    assert stdev(between) == pytest.approx(0.005, rel=0.03)
     counts = [
         len(starts(rate=100, arrivals="poisson", duration=1.0, seed=seed))
         for seed in range(300)
@@ -82,9 +83,8 @@ def test_poisson_arrivals_have_exponential_gaps_and_a_poisson_number():
 
 
 def test_the_start_of_a_request_depends_only_on_seed_and_number():
-    short, long = (
-        starts(rate=50, arrivals="poisson", requests=count) for count in (20, 900)
-    )
+    short = starts(rate=50, arrivals="poisson", requests=20)
+    long = starts(rate=50, arrivals="poisson", requests=900)
     assert short == long[:20]
     assert short != starts(rate=50, arrivals="poisson", requests=20, seed=2)
     plan_arrivals.cache_clear()
@@ -93,21 +93,15 @@ def test_the_start_of_a_request_depends_only_on_seed_and_number():
 
 @pytest.mark.parametrize("spacing", ["uniform", "poisson"])
 def test_a_request_is_due_from_its_planned_start_on(spacing):
-    schedule = arrivals_of(
-        make_workload(
-            stages=Stages.parse("0s:50/s,1s:200/s"), duration=2.0, arrivals=spacing
-        )
-    )
+    stages = Stages.parse("0s:50/s,1s:200/s")
+    workload = make_workload(stages=stages, duration=2.0, arrivals=spacing)
+    schedule = arrivals_of(workload)
     assert schedule.due(-1.0) == 0
     assert schedule.due(99.0) == schedule.count
-    for number in range(schedule.count - 1):
-        start = schedule.start_of(number)
-        following = schedule.start_of(number + 1)
-        assert (
-            schedule.due(start + 1e-7)
-            == schedule.due((start + following) / 2)
-            == number + 1
-        )
+    for count, (start, following) in enumerate(pairwise(starts_of(schedule)), start=1):
+        middle = (start + following) / 2
+        assert schedule.due(start + 1e-7) == count
+        assert schedule.due(middle) == count
 
 
 @pytest.mark.parametrize(
@@ -152,12 +146,12 @@ def test_a_load_that_cannot_be_sent_is_refused(fields, field):
 )
 def test_shards_divide_requests_and_concurrency_exactly(requests, in_flight, shards):
     parts = shares(make_workload(requests=requests, shards=shards), in_flight)
-    for whole, found in (
-        (requests, [requests_in(part) for part in parts]),
-        (in_flight, [part.load.concurrency for part in parts]),
-    ):
-        assert sum(found) == whole
-        assert max(found) - min(found) <= 1
+    counts = [requests_in(part) for part in parts]
+    assert sum(counts) == requests
+    assert max(counts) - min(counts) <= 1
+    concurrencies = [part.load.concurrency for part in parts]
+    assert sum(concurrencies) == in_flight
+    assert max(concurrencies) - min(concurrencies) <= 1
 
 
 def test_each_request_of_a_trial_belongs_to_one_shard_and_is_unchanged():
@@ -165,18 +159,20 @@ def test_each_request_of_a_trial_belongs_to_one_shard_and_is_unchanged():
     workload = make_workload(
         path="/todos/{k}", delay=Delay.parse("exponential:50ms"), requests=11, shards=3
     )
-    make = requests_of(workload, URL)
-    delay = delay_of(workload)
-    parts = shares(workload)
-    found = [
-        (requests_of(part, URL)(k).url, delay_of(part)(k))
-        for part in parts
-        for k in range(part.load.requests)
-    ]
-    assert sorted(found) == sorted((make(k).url, delay(k)) for k in range(11))
-    numbers = {part.number_of(k) for part in parts for k in (-2, -1)}
-    assert len(numbers) == 6
-    assert max(numbers) < 0
+
+    def requests_and_delays(part: Workload, count: int) -> list[tuple[str, float]]:
+        make = requests_of(part, URL)
+        delay = delay_of(part)
+        return [(make(number).url, delay(number)) for number in range(count)]
+
+    found = []
+    warm_up = set()
+    for part in shares(workload):
+        found += requests_and_delays(part, part.load.requests)
+        warm_up |= {part.number_of(-2), part.number_of(-1)}
+    assert sorted(found) == sorted(requests_and_delays(workload, 11))
+    assert len(warm_up) == 6
+    assert max(warm_up) < 0
 
 
 @pytest.mark.parametrize(
@@ -191,15 +187,16 @@ def test_shards_keep_the_planned_start_of_every_request(load):
     whole = arrivals_of(validate_workload(load))
     divided = shares(validate_workload(load | {"shards": 4}))
     parts = [arrivals_of(part) for part in divided]
-    assert sorted(part.start_of(k) for part in parts for k in range(part.count)) == [
-        whole.start_of(k) for k in range(whole.count)
-    ]
-    assert {part.length for part in parts} == {whole.length}
     for moment in (-1.0, 0.0, whole.length / 3, whole.length):
         assert sum(part.due(moment) for part in parts) == whole.due(moment)
+    together = []
     for part, share in zip(parts, divided, strict=True):
-        gaps = [0.0, *(part.start_of(k) for k in range(part.count))]
-        assert longest_pause(share) >= max(b - a for a, b in pairwise(gaps)) - 1e-9
+        assert part.length == whole.length
+        planned = starts_of(part)
+        pause = max(gaps([0.0, *planned]))
+        assert longest_pause(share) >= pause - 1e-9
+        together += planned
+    assert sorted(together) == starts_of(whole)
 
 
 @pytest.mark.parametrize(
