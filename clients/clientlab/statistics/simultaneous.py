@@ -3,6 +3,10 @@
 The fastest of many equal arms always looks faster than the rest, so all intervals of a
 group must hold at once.
 
+A comparison takes three steps. `_compare_pairs` finds the typical difference of each
+pair and its variance. `_reconcile` finds the levels of the arms that agree best with
+these differences. `_moderate` finds how well the differences are known.
+
 A few rounds tell little about how much two arms vary against each other. But all pairs
 of a group were measured on one machine in the same rounds, so their variances are drawn
 towards what they have in common: moderated variances (Smyth 2004, Linear models and
@@ -15,8 +19,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from clientlab.statistics.distributions import (
     Floats,
@@ -32,7 +39,6 @@ from clientlab.statistics.ratios import (
     Ratio,
     Series,
     divide_error,
-    paired_logs,
     paired_ratio,
     trimmed,
     typical,
@@ -61,33 +67,65 @@ _MEDIAN_LOSS = np.array([1.0, 1.0, 1.0, 1.346, 1.192, 1.434, 1.288, 1.473])
 """Variance of the median of n normal values over that of their mean, by n.
 
 From Hojo (1931), Biometrika 23, table I. The typical value of few rounds is their
-median. Least squares over all pairs of K arms (see `compare_arms`) recover most of the
+median. Least squares over all pairs of K arms (see `_reconcile`) recover most of the
 loss: about 2/K is left. In 3,000 simulated runs it was 0.96 with 2 arms, 0.53 with 4
 and 0.37 with 8.
 """
+
+
+class _Pairs(NamedTuple):
+    """Differences between the logarithms of two arms: arrays with a value per pair."""
+
+    typical: Floats
+    """NaN without a common round."""
+
+    variance: Floats
+    """See `trimmed`; NaN with fewer than two common rounds."""
+
+    kept: Floats
+    """How many rounds the variance rests on."""
+
+    rounds: npt.NDArray[np.int64]
+    """How many rounds both arms have."""
+
+
+class _Moderated(NamedTuple):
+    """How well the typical differences of pairs are known."""
+
+    errors: Floats
+    """Standard errors."""
+
+    degrees: Floats
+    """Degrees of freedom of the errors."""
+
+    pooled: bool
+    """Whether the errors also use what all variances have in common."""
+
+    def permitted_error(self, confidence: float, rounds: int) -> float:
+        """Return how often intervals of pairs with so many rounds may be wrong."""
+        if not self.pooled:
+            return 1 - confidence
+        reserve = _RESERVE_OF_FEW if rounds < _FEW_ROUNDS else _RESERVE
+        return reserve * (1 - confidence)
 
 
 @dataclass(frozen=True)
 class Comparisons:
     """The ratios between arms that are ranked together, by one figure."""
 
+    series: Mapping[str, Series]
+    """Name → figures by round."""
+
     levels: Mapping[str, float]
     """Name → logarithm of the typical figure."""
 
     known: Sequence[str]
-    """The arms with ratios, in the order of the square arrays."""
+    """The arms with ratios."""
 
-    errors: Floats
-    """Standard errors of the typical differences."""
-
-    degrees: Floats
-    """Degrees of freedom of the errors."""
-
-    rounds: Floats
-    """How many rounds two arms share."""
+    moderated: _Moderated
+    """For all pairs of `series`, in the order of `combinations`."""
 
     confidence: float
-    pooled: bool
 
     def ratio(self, name: str, other: str) -> Ratio | None:
         """Return the ratio of two arms.
@@ -97,29 +135,25 @@ class Comparisons:
         """
         if name not in self.known or other not in self.known:
             return None
-        pair = self.known.index(name), self.known.index(other)
-        rounds = int(self.rounds[pair])
+        rounds = len(self.series[name].keys() & self.series[other].keys())
         if not rounds:
             return None
         value = self.levels[name] - self.levels[other]
         ends = None
         if rounds >= FEWEST_ROUNDS:
-            reach = 0.0 if name == other else self._reach(pair, rounds)
+            reach = 0.0 if name == other else self._reach(name, other, rounds)
             ends = value - reach, value + reach
-        return Ratio.from_logs(
-            value,
-            ends,
-            rounds,
-            self.confidence,
-            pooled=self.pooled,
-        )
+        pooled = self.moderated.pooled
+        return Ratio.from_logs(value, ends, rounds, self.confidence, pooled=pooled)
 
-    def _reach(self, pair: tuple[int, int], rounds: int) -> float:
+    def _reach(self, name: str, other: str, rounds: int) -> float:
         """Return half the width of the interval of a pair's difference."""
-        error = (1 - self.confidence) * _reserve(rounds, pooled=self.pooled)
-        degrees = round(float(self.degrees[pair]), 1)
-        quantile = range_quantile(len(self.known), degrees, 1 - error)
-        return quantile / math.sqrt(2) * float(self.errors[pair])
+        pairs = [set(pair) for pair in combinations(self.series, 2)]
+        place = pairs.index({name, other})
+        permitted = self.moderated.permitted_error(self.confidence, rounds)
+        degrees = round(float(self.moderated.degrees[place]), 1)
+        quantile = range_quantile(len(self.known), degrees, 1 - permitted)
+        return quantile / math.sqrt(2) * float(self.moderated.errors[place])
 
 
 def compare_arms(
@@ -130,99 +164,23 @@ def compare_arms(
     """Compare arms (name → figures by round) with each other.
 
     `known`: those with ratios; None means all.
-
-    Medians of ratios contradict each other a little: a over b times b over c is not
-    quite a over c, and of three equal arms each may seem faster than the next. Least
-    squares over all pairs reconcile them (Lehmann 1964, Asymptotically nonparametric
-    inference in some linear models with one observation per cell). With two arms, the
-    result is the median itself. Arms that share no round, not even indirectly, are
-    compared by their own medians.
     """
-    numbers = sorted(set[int]().union(*series.values()))
-    rows = [[*map(figures.get, numbers)] for figures in series.values()]
-    logs = np.log(np.array(rows, np.float64))  # NaN for a missing round
-    pairs = _compare_pairs(logs)
-    alone = np.nanmedian(logs, axis=1)
-    gaps = pairs.gaps - (alone[:, None] - alone)
-    paired = ~np.isnan(gaps)
-    # The normal equations of "level i - level j = gap ij". The solution of least norm
-    # leaves the mean of each connected set of arms where their own medians put it.
-    equations = np.diag(paired.sum(axis=1)) - paired
-    sums = np.where(paired, gaps, 0.0).sum(axis=1)
-    levels = alone + np.linalg.lstsq(equations, sums)[0]
-
-    names = list(series if known is None else known)
-    places = [list(series).index(name) for name in names]
-    square = np.ix_(places, places)
-    variance = pairs.variance[square]
-    kept = pairs.kept[square]
-    rounds = pairs.rounds[square]
-    upper = np.triu_indices(len(names), 1)
+    if known is None:
+        known = list(series)
+    logs = _log_table([*series.values()])
+    first, second = np.triu_indices(len(logs), 1)  # the rows of each pair
+    pairs = _compare_pairs(logs[first], logs[second])
+    levels = _reconcile(logs, pairs)
+    # Arms without ratios have no part in the common variance.
+    is_known = np.isin([*series], known)
+    is_used = is_known[first] & is_known[second]
+    used = pairs._replace(variance=np.where(is_used, pairs.variance, np.nan))
     # Independent variances of the arms would have one degree of freedom more per arm
     # than that of a single pair.
-    common, prior = _common_variance(variance[upper], kept[upper] - 1, len(names) - 2)
-    loss = _median_loss(rounds, 2 / max(2, len(names)))
-    return Comparisons(
-        dict(zip(series, levels.tolist(), strict=True)),
-        names,
-        _standard_errors(
-            variance,
-            kept,
-            common,
-            prior,
-            loss,
-        ),
-        kept - 1 + prior,
-        rounds,
-        confidence,
-        prior > 0,
-    )
-
-
-class _Pairs:
-    """All pairs of some arms, in square arrays."""
-
-    def __init__(self, count: int) -> None:
-        shape = count, count
-        self.gaps = np.full(shape, np.nan)
-        """Typical differences; NaN without a common round."""
-
-        self.variance = np.full(shape, np.nan)
-        """Variances of the differences (see `trimmed`); NaN with fewer than two."""
-
-        self.kept = np.full(shape, np.nan)
-        """How many rounds the variances rest on."""
-
-        self.rounds = np.zeros(shape)
-        """How many rounds two arms share."""
-
-    def add(
-        self,
-        arm: int,
-        others: int | slice,
-        gaps: Floats,
-    ) -> None:
-        """Add the differences between an arm and others in their common rounds."""
-        count = gaps.shape[-1]
-        self.rounds[arm, others] = count
-        if count:
-            self.gaps[arm, others] = typical(gaps)
-        if count > 1:
-            _, self.variance[arm, others], self.kept[arm, others] = trimmed(gaps)
-
-
-def _compare_pairs(logs: Floats) -> _Pairs:
-    """Compare all pairs of rows."""
-    pairs = _Pairs(len(logs))
-    for arm, row in enumerate(logs):
-        gaps = row - logs
-        known = ~np.isnan(gaps)
-        if known.all():
-            pairs.add(arm, slice(None), gaps)
-        else:
-            for other, gap in enumerate(gaps):
-                pairs.add(arm, other, gap[known[other]])
-    return pairs
+    independent = len(known) - 2
+    moderated = _moderate(used, independent, loss_left=2 / max(2, len(known)))
+    by_name = dict(zip(series, levels.tolist(), strict=True))
+    return Comparisons(series, by_name, known, moderated, confidence)
 
 
 def paired_ratios(
@@ -233,80 +191,112 @@ def paired_ratios(
     The pairs are unrelated, so the permitted error is divided among them (Bonferroni).
     Their variances are moderated. A pair that shares no round has None.
     """
-    logs = [paired_logs(*pair) for pair in pairs]
-    rounds = [len(gaps) for gaps in logs]
-    variance, kept = np.full((2, len(logs)), np.nan)
-    for place, gaps in enumerate(logs):
-        if len(gaps) > 1:
-            _, variance[place], kept[place] = trimmed(gaps)
-    common, prior = _common_variance(variance, kept - 1, len(logs) - 1)
-    loss = _median_loss(np.array(rounds), 1.0)
-    errors = _standard_errors(
-        variance,
-        kept,
-        common,
-        prior,
-        loss,
-    )
-    is_pooled = prior > 0
+    if not pairs:
+        return []
+    first = [these for these, _ in pairs]
+    second = [those for _, those in pairs]
+    count = len(pairs)
+    logs = _log_table([*first, *second])
+    compared = _compare_pairs(logs[:count], logs[count:])
+    moderated = _moderate(compared, independent=count - 1, loss_left=1.0)
     ratios: list[Ratio | None] = []
-    for place, count in enumerate(rounds):
-        if not count:
+    for place, rounds in enumerate(compared.rounds.tolist()):
+        if not rounds:
             ratios.append(None)
             continue
-        value = float(typical(logs[place]))
+        value = float(compared.typical[place])
         ends = None
-        if count >= FEWEST_ROUNDS:
-            reserve = _reserve(count, pooled=is_pooled)
-            level = 1 - (1 - confidence) * reserve / len(logs)
-            degrees = float(kept[place]) - 1 + prior
-            quantile = t_quantile(degrees, (1 + level) / 2)
-            reach = float(quantile) * float(errors[place])
+        if rounds >= FEWEST_ROUNDS:
+            permitted = moderated.permitted_error(confidence, rounds) / count
+            quantile = t_quantile(moderated.degrees[place], 1 - permitted / 2)
+            reach = float(quantile * moderated.errors[place])
             ends = value - reach, value + reach
-        ratios.append(
-            Ratio.from_logs(
-                value,
-                ends,
-                count,
-                confidence,
-                pooled=is_pooled,
-            )
-        )
+        pooled = moderated.pooled
+        ratios.append(Ratio.from_logs(value, ends, rounds, confidence, pooled=pooled))
     return ratios
 
 
-def _reserve(rounds: int, *, pooled: bool) -> float:
-    if not pooled:
-        return 1.0
-    return _RESERVE_OF_FEW if rounds < _FEW_ROUNDS else _RESERVE
+def _log_table(series: Sequence[Series]) -> Floats:
+    """Return the logarithms of figures: a row per series, and a column per round.
 
-
-def _median_loss(rounds: Floats, share: float) -> Floats:
-    """Return the variance of typical values over that of means.
-
-    `share`: how much of the median's loss is left.
+    A missing round is NaN.
     """
-    few = np.where(rounds < len(_MEDIAN_LOSS), rounds, 0).astype(np.int64)
-    return 1 + share * (_MEDIAN_LOSS[few] - 1)
+    numbers = sorted(set[int]().union(*series))
+    rows = [[*map(figures.get, numbers)] for figures in series]
+    return np.log(np.array(rows, np.float64))
+
+
+def _compare_pairs(first: Floats, second: Floats) -> _Pairs:
+    """Compare the rows of two tables of logarithms, each with the one beside it."""
+    gaps = first - second
+    is_common = ~np.isnan(gaps)
+    rounds = is_common.sum(axis=1)
+    middles, variance, kept = np.full((3, len(gaps)), np.nan)
+    for count in np.unique(rounds[rounds > 0]):
+        rows = rounds == count
+        common = gaps[rows][is_common[rows]].reshape(-1, count)
+        middles[rows] = typical(common)
+        if count > 1:
+            _, variance[rows], kept[rows] = trimmed(common)
+    return _Pairs(middles, variance, kept, rounds)
+
+
+def _reconcile(logs: Floats, pairs: _Pairs) -> Floats:
+    """Return the levels of arms that agree best with the differences of all pairs.
+
+    Medians of ratios contradict each other a little: a over b times b over c is not
+    quite a over c, and of three equal arms each may seem faster than the next. Least
+    squares over all pairs reconcile them (Lehmann 1964, Asymptotically nonparametric
+    inference in some linear models with one observation per cell). With two arms, the
+    result is the median itself. Arms that share no round, not even indirectly, are
+    compared by their own medians.
+    """
+    medians = np.nanmedian(logs, axis=1)
+    first, second = np.triu_indices(len(logs), 1)
+    # The equation of a pair: the level of the first arm minus that of the second is
+    # their typical difference. The solution of least norm leaves the mean of each
+    # connected set of arms where their own medians put it.
+    arms = np.eye(len(logs))
+    equations = arms[first] - arms[second]
+    missing = pairs.typical - (medians[first] - medians[second])
+    is_paired = pairs.rounds > 0
+    corrections = np.linalg.lstsq(equations[is_paired], missing[is_paired])[0]
+    levels: Floats = medians + corrections
+    return levels
+
+
+def _moderate(pairs: _Pairs, independent: int, loss_left: float) -> _Moderated:
+    """Draw the variances of pairs towards what they have in common.
+
+    `independent`: how many of the variances are. `loss_left`: the share of the loss of
+    medians (see `_MEDIAN_LOSS`) that is left. No error is below that of its own
+    variance.
+    """
+    degrees = pairs.kept - 1
+    common, prior = _common_variance(pairs.variance, degrees, independent)
+    moderated = (prior * common + degrees * pairs.variance) / (prior + degrees)
+    variance = np.maximum(moderated, pairs.variance)
+    few_rounds = np.where(pairs.rounds < len(_MEDIAN_LOSS), pairs.rounds, 0)
+    loss = 1 + loss_left * (_MEDIAN_LOSS[few_rounds] - 1)
+    errors = np.sqrt(variance * loss / pairs.kept)
+    return _Moderated(errors, degrees + prior, pooled=prior > 0)
 
 
 def _common_variance(
-    variances: Floats,
-    degrees: Floats,
-    independent: int,
+    variances: Floats, degrees: Floats, independent: int
 ) -> tuple[float, float]:
     """Return what variances have in common, and its degrees of freedom.
 
     Both are 0 if there are too few variances. The degrees are at most those of
     `independent` variances (Smyth 2004, section 6.2).
     """
-    known = degrees > 0  # False for NaN
-    if np.count_nonzero(known) < 2:
+    is_known = ~np.isnan(variances)
+    if np.count_nonzero(is_known) < 2:
         return 0.0, 0.0
-    freedom = degrees[known]
+    freedom = degrees[is_known]
     # The logarithm of a variance with f degrees of freedom has the mean ψ(f/2) -
     # log(f/2) and the variance ψ'(f/2).
-    logs = np.log(np.maximum(variances[known], _SMALLEST))
+    logs = np.log(np.maximum(variances[is_known], _SMALLEST))
     logs = logs - digamma(freedom / 2) + np.log(freedom / 2)
     beyond_chance = float(logs.var(ddof=1) - trigamma(freedom / 2).mean())
     prior = independent * float(freedom.min())
@@ -315,22 +305,6 @@ def _common_variance(
     expected = float(digamma(np.array(prior / 2)))
     common = float(logs.mean()) + expected - math.log(prior / 2)
     return math.exp(common), prior
-
-
-def _standard_errors(
-    variance: Floats,
-    kept: Floats,
-    common: float,
-    prior: float,
-    loss: Floats,
-) -> Floats:
-    """Return the standard errors of typical values, from moderated variances.
-
-    These are not below their own.
-    """
-    moderated = (prior * common + (kept - 1) * variance) / (prior + kept - 1)
-    errors: Floats = np.sqrt(np.maximum(moderated, variance) * loss / kept)
-    return errors
 
 
 @dataclass(frozen=True)

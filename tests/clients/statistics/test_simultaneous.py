@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from clientlab.statistics.distributions import t_quantile
+from clientlab.statistics.distributions import range_quantile, t_quantile
 from clientlab.statistics.simultaneous import compare_arms, paired_ratios
 
 
@@ -72,42 +72,48 @@ def test_arms_that_share_no_round_are_compared_by_their_medians():
     assert found.ratio("a", "b").rounds == 2
 
 
+def reach(ratio) -> float:
+    """Return half the width of the interval, in logarithms."""
+    return math.log(ratio.high / ratio.value)
+
+
 def test_pairs_with_similar_variances_share_degrees_of_freedom():
     logs = np.random.default_rng(1).normal(0, 0.03, (8, 4))
     together = compare_arms(by_name(logs), 0.95)
-    alone = compare_arms(by_name(logs[:2]), 0.95)
-    assert together.pooled
-    assert alone.pooled is False
-    assert together.degrees[1, 0] > 3 * alone.degrees[1, 0]
-    error = np.nanmedian(together.errors[1:, 0])
-    assert error == pytest.approx(0.03 * math.sqrt(2 / 4), rel=0.4)
+    alone = compare_arms(by_name(logs[:2]), 0.95).ratio("arm 1", "arm 0")
+    ratios = [together.ratio(f"arm {arm}", "arm 0") for arm in range(1, 8)]
+    assert (ratios[0].pooled, alone.pooled) == (True, False)
+    error = 0.03 * math.sqrt(2 / 4)
+    without_sharing = range_quantile(8, 3, 0.95) / math.sqrt(2) * error
+    assert np.median([reach(ratio) for ratio in ratios]) < 0.75 * without_sharing
 
 
 def test_an_arm_that_varies_more_keeps_its_own_variance():
     logs = np.random.default_rng(2).normal(0, 0.01, (6, 8))
     logs[5] *= 10
-    errors = compare_arms(by_name(logs), 0.95).errors
-    gaps = np.sort(logs[5] - logs[0])
-    trimmed = gaps[1:-1]
-    assert errors[5, 0] >= 0.9 * trimmed.std(ddof=1) / math.sqrt(6)
-    assert errors[5, 0] > 3 * errors[1, 0]
+    compared = compare_arms(by_name(logs), 0.95)
+    varying, steady = (compared.ratio(name, "arm 0") for name in ("arm 5", "arm 1"))
+    own_error = np.sort(logs[5] - logs[0])[1:-1].std(ddof=1) / math.sqrt(6)
+    assert reach(varying) >= 0.9 * range_quantile(6, 1000, 0.95) / math.sqrt(2) * (
+        own_error
+    )
+    assert reach(varying) > 3 * reach(steady)
 
 
 def test_unrelated_pairs_also_share_degrees_of_freedom():
     """A single pair has Student's interval, for the error of a median of four."""
-    logs = np.random.default_rng(2).normal(0, 0.04, (8, 4))
-    pairs = [beside_1(figures) for figures in by_name(logs).values()]
-    together = paired_ratios(pairs, 0.95)
-    (alone,) = paired_ratios(pairs[:1], 0.95)
-    assert alone.pooled is False
-    for ratio in together:
-        assert ratio.pooled
-    error = logs[0].std(ddof=1) / 2 * math.sqrt(1.192)
-    half = t_quantile(3, 0.975) * error
-    assert math.log(alone.high / alone.value) == pytest.approx(float(half))
-    halves = [math.log(ratio.high / ratio.value) for ratio in together]
-    half_of_eight = t_quantile(3, 1 - 0.05 / 16) * 0.04 / 2
-    assert np.median(halves) < 0.7 * half_of_eight
+    rows = np.random.default_rng(2).normal(0, 0.04, (8, 4))
+    pairs = [
+        (figures, dict.fromkeys(figures, 1.0)) for figures in by_name(rows).values()
+    ]
+    together, (alone,) = paired_ratios(pairs, 0.95), paired_ratios(pairs[:1], 0.95)
+    assert (alone.pooled, {one.pooled for one in together}) == (False, {True})
+    students = (
+        float(t_quantile(3, 0.975)) * float(rows[0].std(ddof=1)) / 2 * math.sqrt(1.192)
+    )
+    assert reach(alone) == pytest.approx(students)
+    of_eight = float(t_quantile(3, 1 - 0.05 / 16)) * 0.04 / 2
+    assert np.median([reach(ratio) for ratio in together]) < 0.7 * of_eight
 
 
 @pytest.mark.parametrize("pairs", [2, 8])
