@@ -8,8 +8,10 @@ differences.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 from typing import Literal
 
 from clientlab.errors import FieldError, LabError
@@ -136,9 +138,7 @@ def change_of(
     before, after = map(figure.values, trials)
     shown_before, shown_after = map(figure.over_rounds, trials)
     ratio: Estimate | None = None
-    difference = None
     if figure.unit == "share":
-        difference = unpaired_difference(after, before, confidence)
         floor, earlier = 0.0, ()
     elif earlier and shown_after:
         ratio = predicted_ratio(shown_after, earlier, confidence)
@@ -149,21 +149,17 @@ def change_of(
     elif before and after:  # all values are 0
         end = 1.0 if has_interval(figure, trials) else None
         ratio = Ratio(1.0, end, end, min(len(before), len(after)))
-    judged = difference
-    if ratio is None and difference is None:
-        judged = unpaired_difference(after, before, confidence)
-    verdict = _verdict(figure, ratio, judged, floor)
-    bounded = list(map(figure.has_bounds, trials))
-    bounds = figure.is_bound(trials[0]), figure.is_bound(trials[1])
-    if any(bounded):
-        # A bound hides how bad its run really is. If only one run has bounds, a verdict
-        # against that run stands, because the truth is worse still. Any other verdict
-        # may be wrong.
-        against = "better" if bounded[0] == figure.less_is_better else "worse"
-        if ratio is None or all(bounded) or verdict != against:
+    difference = None
+    if ratio is None:
+        difference = unpaired_difference(after, before, confidence)
+    verdict = _verdict(figure, ratio, difference, floor)
+    has_bounds = [figure.has_bounds(of_run) for of_run in trials]
+    bounded = any(has_bounds)
+    if bounded:
+        if ratio is None or verdict != _sure_verdict(figure, has_bounds):
             verdict = "undecided"
-        ratio = difference = None
-    if ratio is not None and shown_before is not None:
+        ratio = None
+    elif ratio is not None and shown_before is not None:
         shown_after = shown_before * ratio.value
     return Change(
         figure,
@@ -171,14 +167,25 @@ def change_of(
         shown_after,
         (before, after),
         ratio,
-        difference,
+        difference if figure.unit == "share" and not bounded else None,
         verdict,
-        bounds=bounds,
-        bounded=any(bounded),
-        confidence=confidence,
-        floor=floor,
-        earlier=len(earlier),
+        (figure.is_bound(trials[0]), figure.is_bound(trials[1])),
+        bounded,
+        confidence,
+        floor,
+        len(earlier),
     )
+
+
+def _sure_verdict(figure: Figure, has_bounds: Sequence[bool]) -> ChangeVerdict | None:
+    """Return the verdict that lower bounds cannot change; None if they may change any.
+
+    `has_bounds`: of both runs. A bound hides how bad its run really is. If only one run
+    has bounds, a verdict against it stands, because the truth is worse still.
+    """
+    if all(has_bounds):
+        return None
+    return "better" if has_bounds[0] == figure.less_is_better else "worse"
 
 
 def _verdict(
@@ -276,61 +283,37 @@ def compare(  # noqa: PLR0913 - what is compared, and what changes have to excee
     usual = [HIGHEST_RATE] if is_search else COMPARED
     wanted = tuple(dict.fromkeys([*usual, *more]))
     pairs = [_pair_trials(base, other, wanted, force=force) for other in others]
-    arms: list[tuple[str, dict[str, Trials]]] = []
-    for of_run in pairs:
-        arms += of_run.items()
-    known = [
-        figure
-        for figure in wanted
-        if figure in more or any(any(trials[figure.key]) for _, trials in arms)
-    ]
+    every_pair = [*chain.from_iterable(of_run.items() for of_run in pairs)]
+    measured = {figure for (_, figure), trials in every_pair if any(trials)}
+    known = [figure for figure in wanted if figure in measured or figure in more]
     figures = tuple(known) or wanted
-    gates = _Gates(gated, arms, figures)
+    # The intervals that thresholds judge hold together, and so do all others.
+    intervals = Counter(
+        _is_gated(gated, *place)
+        for place, trials in every_pair
+        if has_interval(place[1], trials)
+    )
+    levels = [divide_error(CONFIDENCE, intervals[gate]) for gate in (False, True)]
     compared = []
     for other, of_run in zip(others, pairs, strict=True):
         alike = find_alike(base, other, earlier)
         changes: dict[str, dict[str, Change]] = {}
-        for arm, trials in of_run.items():
-            changes[arm] = {
-                figure.key: change_of(
-                    figure,
-                    trials[figure.key],
-                    gates.confidence(arm, figure),
-                    floor,
-                    _figures_of(figure, alike, arm),
-                )
-                for figure in figures
-            }
+        for (arm, figure), trials in of_run.items():
+            if figure in figures:
+                level = levels[_is_gated(gated, arm, figure)]
+                before = _figures_of(figure, alike, arm)
+                change = change_of(figure, trials, level, floor, before)
+                changes.setdefault(arm, {})[figure.key] = change
         differences = compare_surroundings(base, other)
         compared.append(Compared(other, differences, [*unlike(base, other)], changes))
-    return Comparison(base, compared, figures, gates.levels[False])
+    return Comparison(base, compared, figures, levels[False])
 
 
-class _Gates:
-    """The confidence of each interval.
-
-    The intervals that thresholds judge hold together, and so do all others.
-    """
-
-    def __init__(
-        self,
-        gated: Collection[tuple[str | None, str]],
-        arms: Iterable[tuple[str, dict[str, Trials]]],
-        figures: Iterable[Figure],
-    ) -> None:
-        self._gated = gated
-        counts = {True: 0, False: 0}
-        for arm, trials in arms:
-            for figure in figures:
-                if has_interval(figure, trials[figure.key]):
-                    counts[self._is_gated(arm, figure)] += 1
-        self.levels = {gate: divide_error(CONFIDENCE, counts[gate]) for gate in counts}
-
-    def _is_gated(self, arm: str, figure: Figure) -> bool:
-        return (arm, figure.key) in self._gated or (None, figure.key) in self._gated
-
-    def confidence(self, arm: str, figure: Figure) -> float:
-        return self.levels[self._is_gated(arm, figure)]
+def _is_gated(
+    gated: Collection[tuple[str | None, str]], arm: str, figure: Figure
+) -> bool:
+    """Return whether a threshold judges the figure of the arm."""
+    return (arm, figure.key) in gated or (None, figure.key) in gated
 
 
 def read_earlier(
@@ -384,13 +367,9 @@ def _figures_of(
 
 
 def _pair_trials(
-    base: Run,
-    other: Run,
-    figures: Sequence[Figure],
-    *,
-    force: bool,
-) -> dict[str, dict[str, Trials]]:
-    """Return the trials that count for each arm of both runs and each figure's key.
+    base: Run, other: Run, figures: Sequence[Figure], *, force: bool
+) -> dict[tuple[str, Figure], Trials]:
+    """Return the trials that count for each arm of both runs and each figure.
 
     Raise LabError.
     """
@@ -409,16 +388,13 @@ def _pair_trials(
             f"runs {base.run} and {other.run} have no arm in common; there is nothing"
             " to compare"
         )
-    pairs: dict[str, dict[str, Trials]] = {}
-    for arm in common:
-        pairs[arm] = {
-            figure.key: (
-                _comparable(figure, base, arm),
-                _comparable(figure, other, arm),
-            )
-            for figure in figures
-        }
-    return pairs
+    return {
+        (arm, figure): (
+            _comparable(figure, base, arm),
+            _comparable(figure, other, arm),
+        )
+        for arm, figure in product(common, figures)
+    }
 
 
 def _comparable(

@@ -140,7 +140,7 @@ def rank_arms(
     return standings
 
 
-@dataclass(eq=False)
+@dataclass
 class _Ranked:
     """An arm with finished trials, and what ranks it."""
 
@@ -238,33 +238,41 @@ def _rank_class(
     arms = sorted(arms, key=place)
     sound = [arm for arm in arms if not arm.is_short and not arm.has_errors]
     reference = (sound or arms)[0]
-    if baseline is not None and baseline.group != reference.group:
-        baseline = None
     standings = []
     for arm in arms:
         level = arm.median
         if not arm.is_short:
             ratio = exponentiate(levels[arm.name] - levels[reference.name])
             level = reference.median * ratio
-        to_baseline = None
-        if baseline in arms:
-            to_baseline = compared.ratio(arm.name, baseline.name)
-        elif baseline is not None and arm.is_known and baseline.is_known:
-            to_baseline = paired_ratio(arm.costs, baseline.costs, alone)
-        standings.append(
-            Standing(
-                arm.name,
-                level,
-                compared.ratio(arm.name, reference.name),
-                to_baseline,
-                reference.name,
-                compared,
-                arm.is_short,
-                arm.unlike,
-                arm.is_bounded,
-            )
+        standing = Standing(
+            arm.name,
+            level,
+            compared.ratio(arm.name, reference.name),
+            _ratio_to_baseline(arm, baseline, compared, alone),
+            reference.name,
+            compared,
+            arm.is_short,
+            arm.unlike,
+            arm.is_bounded,
         )
+        standings.append(standing)
     return standings
+
+
+def _ratio_to_baseline(
+    arm: _Ranked, baseline: _Ranked | None, compared: Comparisons, confidence: float
+) -> Ratio | None:
+    """Return the ratio of an arm to the baseline of its group.
+
+    `compared`: the class of the arm. `confidence`: if the baseline is in another class.
+    """
+    if baseline is None or baseline.group != arm.group:
+        return None
+    if baseline.name in compared.series:
+        return compared.ratio(arm.name, baseline.name)
+    if arm.is_known and baseline.is_known:
+        return paired_ratio(arm.costs, baseline.costs, confidence)
+    return None
 
 
 def compare_by(
@@ -302,12 +310,8 @@ def unlike_arms(run: Run) -> dict[str, str]:
     The keys are their full names.
     """
     reasons = {arm.key: arm.unlike for arm in chain(*_classes(run))}
-    unlike = {}
-    for arm in run.experiment.arms:
-        reason = reasons.get(arm_key(arm))
-        if reason is not None:
-            unlike[arm.name] = reason
-    return unlike
+    named = {arm.name: reasons.get(arm_key(arm)) for arm in run.experiment.arms}
+    return {name: reason for name, reason in named.items() if reason is not None}
 
 
 def by_round(trials: Sequence[Trial], value_of: ValueOf) -> dict[int, float]:
@@ -491,20 +495,14 @@ def contrasts(
     of_time = _pair_ratios(pairs, times, by_time, level)
     of_cpu: Sequence[Ratio | None] = [None] * len(pairs)
     if cpu_too:
-        figure = BY_KEY["cpu"]
-        used = {name: clean_rounds(run, name, figure.of) for name in names}
-        by_cpu = compare_by(run, figure, confidence)
-        of_cpu = _pair_ratios(pairs, used, by_cpu, level)
-    return [
-        Contrast(
-            arm,
-            base,
-            ranked_by(run.trials_of(arm.name)),
-            time,
-            cpu,
-        )
-        for (arm, base), time, cpu in zip(pairs, of_time, of_cpu, strict=True)
-    ]
+        cpu = BY_KEY["cpu"]
+        used = {name: clean_rounds(run, name, cpu.of) for name in names}
+        of_cpu = _pair_ratios(pairs, used, compare_by(run, cpu, confidence), level)
+    contrasted = []
+    for (arm, base), *ratios in zip(pairs, of_time, of_cpu, strict=True):
+        figure = ranked_by(run.trials_of(arm.name))
+        contrasted.append(Contrast(arm, base, figure, *ratios))
+    return contrasted
 
 
 def _pair_ratios(
@@ -591,9 +589,8 @@ def baseline_of(run: Run) -> ArmKey | None:
 def finished_by_group(run: Run) -> dict[GroupKey, dict[str, list[Trial]]]:
     """Return the finished trials of each group that has any, by arm."""
     keys = {arm.name: arm_key(arm) for arm in run.experiment.arms}
-    groups: dict[GroupKey, dict[str, list[Trial]]] = {}
-    for group, _ in keys.values():
-        groups[group] = {}
+    groups: dict[GroupKey, dict[str, list[Trial]]]
+    groups = {group: {} for group, _ in keys.values()}
     for trial in run.trials:
         if trial.status == "done":
             group, name = keys[trial.planned.arm]
