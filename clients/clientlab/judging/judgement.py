@@ -151,13 +151,7 @@ class ClaimEvidence:
             figure = of_claim(claim.figure)
             pair = self.arms[claim.b or ""], self.arms[claim.a or ""]
             compared = self._compare(figure.key, confidence)
-            ratio = ranking.pair_ratio(
-                self.run,
-                figure,
-                pair,
-                confidence,
-                compared,
-            )
+            ratio = ranking.pair_ratio(self.run, figure, pair, confidence, compared)
             if claim.kind == "less":
                 return decisions.judge_direction(ratio)
             return decisions.judge_band(ratio, claim.band or (1.0, 1.0))
@@ -220,40 +214,32 @@ def _judge(
 ) -> ClaimResult:
     """Judge one claim by trials without errors. `cautions`: all of the run."""
     run = evidence.run
+    plan = run.experiment
     figure = of_claim(claim.figure)
     arms = arms_of_claim(claim)
     finished = {name: run.finished_trials_of(name) for name in sorted(arms)}
-    finding = evidence.finding(claim, decisions.confidence_of(run.experiment.precision))
+    finding = evidence.finding(claim, decisions.confidence_of(plan.precision))
     bounded = [name for name, trials in finished.items() if figure.has_bounds(trials)]
     if bounded:  # the rounds that do not count may be the slowest of their arm
         finding = replace(finding, verdict="inconclusive")
-    short = {}
-    for name, trials in finished.items():
-        reason = ranking.shortfall(trials)
-        if reason is not None:
-            short[name] = reason
+    shortfalls = {name: ranking.shortfall(finished[name]) for name in finished}
+    short = {name: reason for name, reason in shortfalls.items() if reason}
     unlike = ranking.unlike_arms(run)
     unlike = {name: unlike[name] for name in unlike if name in arms}
+    uncompared = [
+        f"{name} is not compared: {reason}" for name, reason in (short | unlike).items()
+    ]
     axis = sort_values(evidence.sweep(claim))
-    reasons = (short | unlike).items()
-    measured = evidence.missing_arms(claim) or "; ".join(
-        f"{name} is not compared: {reason}" for name, reason in reasons
-    )
+    measured = evidence.missing_arms(claim) or "; ".join(uncompared)
     if not measured:
         measured = _describe_ratio(claim, finding, finished, axis)
         measured += _describe_failed(finished)
     settles = None
     if finding.verdict == "inconclusive" and not unlike:
-        settles = _settles(
-            evidence,
-            claim,
-            finding,
-            [*short],
-            bounded,
-        )
+        settles = _settles(evidence, claim, finding, [*short], bounded)
     source = None
-    if run.experiment.source is not None and not claim.control:
-        source = f"{run.experiment.source.authors}, {run.experiment.source.date}"
+    if plan.source is not None and not claim.control:
+        source = f"{plan.source.authors}, {plan.source.date}"
     doubts = [
         caution.kind
         for caution in cautions
@@ -383,11 +369,8 @@ def _more_rounds(
             f"no number of rounds: {known}, and more rounds could only show a"
             " smaller one"
         )
-    if (
-        precision
-        and finding.material is None
-        and decisions.is_precise(finding, precision)
-    ):
+    has_edge = finding.material is None
+    if precision and has_edge and decisions.is_precise(finding, precision):
         of_band = " of the band" if claim.band else ""
         return (
             f"no number of rounds: the ratio lies on the limit{of_band}, to the"

@@ -178,7 +178,8 @@ def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> F
     # divided among the candidates. "Less than both ends" needs no further division:
     # both must hold.
     level = divide_error(confidence, len(inner))
-    over_least = [paired_ratio(series[end], series[least], level) for end in (0, -1)]
+    ends = series[0], series[-1]
+    over_least = [paired_ratio(end, series[least], level) for end in ends]
     level = divide_error(confidence, 2)
     over_end = [paired_ratio(series[place], series[better], level) for place in inner]
     ratio = over_least[better]
@@ -188,18 +189,12 @@ def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> F
         return Finding("contradicted", ratio, turning=turning)
     tested = over_least if turning.best in inner else over_end
     unsure = tuple(each for each in tested if each and not _is_above_1(each))
-    if ratio is None:
-        return Finding(
-            "inconclusive",
-            None,
-            FEWEST_ROUNDS,
-            turning,
-            open=unsure,
-        )
-    negligible = more_rounds = None
-    if ratio.high is not None and ratio.high < MATERIAL:
+    negligible = None
+    more_rounds: int | None = FEWEST_ROUNDS
+    if ratio is not None and ratio.high is not None and ratio.high < MATERIAL:
         negligible = MATERIAL
-    else:
+        more_rounds = None
+    elif ratio is not None:
         more_rounds = _rounds_for_optimum(ratio, unsure)
     return Finding(
         "inconclusive",

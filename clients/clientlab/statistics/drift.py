@@ -114,7 +114,9 @@ def _find_changing_arms(centred: Floats, contrast: Floats) -> tuple[int, ...]:
     largest = changes[np.abs(changes).argmax()]
     is_alike = changes * np.sign(largest) >= abs(largest) / 2
     arms = np.flatnonzero(is_alike).tolist()
-    return () if 2 * len(arms) > len(centred) else tuple(arms)
+    if 2 * len(arms) > len(centred):
+        return ()
+    return tuple(arms)
 
 
 def _find_change_within(by_part: Floats) -> Drift | None:
@@ -174,8 +176,11 @@ def _order_rounds(rounds: int) -> _Contrasts:
         steps = np.unique(apart.round().astype(int))
     places = np.arange(rounds)
     rows = [places - places.mean()]
-    rows += [np.where(places < step, -1 / step, 1 / (rounds - step)) for step in steps]
-    contrasts = np.array([row / np.linalg.norm(row) for row in rows])
+    for step in steps:
+        is_before = places < step
+        rows.append(np.where(is_before, -1 / step, 1 / (rounds - step)))
+    contrasts = np.array(rows)
+    contrasts /= np.linalg.norm(contrasts, axis=1, keepdims=True)
     if math.factorial(rounds) <= _ORDERS:
         orders = np.array(list(itertools.permutations(range(rounds))))
     else:
@@ -221,7 +226,8 @@ def _find_clearest(series: Floats, shuffled: Floats) -> _Clearest:
         scale = sizes[part].max(axis=(0, 1)).mean()
         sizes[part] /= scale or 1.0
     measured = sizes[:, :, 0]
-    limit = measured.max() * (1 - 1e-9)
-    chance = float(np.mean(sizes.max(axis=(0, 1)) >= limit))
+    clearest_by_order = sizes.max(axis=(0, 1))
+    limit = clearest_by_order[0] * (1 - 1e-9)
+    chance = float(np.mean(clearest_by_order >= limit))
     place, contrast = np.unravel_index(measured.argmax(), measured.shape)
     return _Clearest(chance, int(place), int(contrast))

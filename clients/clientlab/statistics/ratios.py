@@ -58,14 +58,17 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        return None if self.low is None or self.high is None else (self.low, self.high)
+        if self.low is None or self.high is None:
+            return None
+        return self.low, self.high
 
     def with_value(self, value: float) -> Self:
         """Return the positive estimate moved to `value`, together with its interval."""
+        moved = replace(self, value=value)
         if self.low is None or self.high is None:
-            return replace(self, value=value)
-        moved = value / self.value
-        return replace(self, value=value, low=self.low * moved, high=self.high * moved)
+            return moved
+        factor = value / self.value
+        return replace(moved, low=self.low * factor, high=self.high * factor)
 
 
 @dataclass(frozen=True)
@@ -94,15 +97,10 @@ class Ratio(Estimate):
 
         `ends`: None without an interval.
         """
-        low, high = (None, None) if ends is None else map(exponentiate, ends)
-        return cls(
-            exponentiate(value),
-            low,
-            high,
-            rounds,
-            confidence,
-            pooled,
-        )
+        low = high = None
+        if ends is not None:
+            low, high = map(exponentiate, ends)
+        return cls(exponentiate(value), low, high, rounds, confidence, pooled)
 
 
 def divide_error(confidence: float, count: int) -> float:
@@ -138,13 +136,12 @@ def trimmed(values: Floats) -> Trimmed:
     cut = n // _TRIMMED
     if not cut:
         return Trimmed(values.mean(axis=-1), values.var(axis=-1, ddof=1), n)
-    kept = n - 2 * cut
     ordered = np.sort(values, axis=-1)
-    lowest, highest = ordered[..., cut, None], ordered[..., n - cut - 1, None]
-    winsorized = np.clip(values, lowest, highest)
-    mean = ordered[..., cut : n - cut].mean(axis=-1)
+    inner = ordered[..., cut : n - cut]
+    winsorized = np.clip(values, inner[..., :1], inner[..., -1:])
+    kept = n - 2 * cut
     variance = winsorized.var(axis=-1, ddof=1) * (n - 1) / (kept - 1)
-    return Trimmed(mean, variance, kept)
+    return Trimmed(inner.mean(axis=-1), variance, kept)
 
 
 def typical(values: Floats) -> Floats:
@@ -191,15 +188,10 @@ def student(degrees: int, confidence: float) -> float:
     return float(t_quantile(degrees, (1 + confidence) / 2))
 
 
-def paired_logs(these: Series, those: Series) -> Floats:
-    """Return the logarithms of the ratios of two figures that are both above 0."""
+def _pair(these: Series, those: Series) -> list[tuple[float, float]]:
+    """Return both figures of each common round."""
     common = sorted(these.keys() & those.keys())
-    logs = [
-        math.log(these[number] / those[number])
-        for number in common
-        if these[number] > 0 and those[number] > 0
-    ]
-    return np.array(logs, np.float64)
+    return [(these[number], those[number]) for number in common]
 
 
 def paired_ratio(
@@ -208,9 +200,11 @@ def paired_ratio(
     confidence: float = CONFIDENCE,
 ) -> Ratio | None:
     """Return the typical ratio of two figures, or None if they share no round."""
-    logs = paired_logs(these, those)
-    if not len(logs):
+    pairs = _pair(these, those)
+    ratios = [this / that for this, that in pairs if this > 0 and that > 0]
+    if not ratios:
         return None
+    logs = np.array([*map(math.log, ratios)])
     ends = None
     if len(logs) >= FEWEST_ROUNDS:
         ends = typical_interval(logs, confidence)
@@ -227,8 +221,7 @@ def paired_difference(
 
     `fewest`: rounds that an interval needs.
     """
-    common = sorted(these.keys() & those.keys())
-    gaps = [these[number] - those[number] for number in common]
+    gaps = [this - that for this, that in _pair(these, those)]
     return _estimate(gaps, confidence, fewest) if gaps else None
 
 
@@ -279,13 +272,11 @@ def spread_ratio(
     Return None with fewer than two rounds, or if a figure does not vary. There is no
     interval if half of a figure's differences are 0.
     """
-    common = sorted(these.keys() & those.keys())
-    count = len(common)
+    pairs = _pair(these, those)
+    count = len(pairs)
     if count < 2:
         return None
-    these_values = [these[number] for number in common]
-    those_values = [those[number] for number in common]
-    logs = np.log([these_values, those_values], dtype=np.float64)
+    logs = np.log(np.transpose(pairs))
     spreads = spread(logs)
     if not spreads.all():
         return None
@@ -310,9 +301,10 @@ def _spread_error(logs: Floats) -> float | None:
         return None
     without = [spread(np.delete(logs, place, axis=1)) for place in range(count)]
     these, those = np.transpose(without)
-    if not (these.all() and those.all()):
+    if not np.all(without):
         return None
-    return math.sqrt((count - 1) * np.log(these / those).var())
+    variance = np.log(these / those).var()
+    return math.sqrt((count - 1) * variance)
 
 
 def unpaired_ratio(
@@ -336,13 +328,7 @@ def unpaired_ratio(
     ends = None
     if rounds >= FEWEST_ROUNDS:
         ends = shift_interval(these_logs, those_logs, step, confidence)
-    return Ratio.from_logs(
-        median,
-        ends,
-        rounds,
-        confidence,
-        pooled=True,
-    )
+    return Ratio.from_logs(median, ends, rounds, confidence, pooled=True)
 
 
 def predicted_ratio(
@@ -359,8 +345,10 @@ def predicted_ratio(
     count = len(earlier)
     value = math.log(figure) - float(logs.mean())
     deviation = float(logs.std(ddof=1))
-    reach = student(count - 1, confidence) * deviation * math.sqrt(1 + 1 / count)
-    return Estimate(*map(exponentiate, (value, value - reach, value + reach)))
+    error = deviation * math.sqrt(1 + 1 / count)
+    reach = student(count - 1, confidence) * error
+    low = exponentiate(value - reach)
+    return Estimate(exponentiate(value), low, exponentiate(value + reach))
 
 
 def unpaired_difference(
@@ -429,7 +417,8 @@ def _welch_reach(
         # differ in 7.5 % of simulations. Those of the smaller side alone are never too
         # high (Mickey and Brown 1966).
         freedom = np.full_like(squared, fewer - 1)
-    reach: Floats = t_quantile(freedom, (1 + confidence) / 2) * np.sqrt(squared)
+    quantile = t_quantile(freedom, (1 + confidence) / 2)
+    reach: Floats = quantile * np.sqrt(squared)
     return reach
 
 
@@ -447,8 +436,8 @@ def _rank(
     tail = _RESERVE * (1 - confidence) / 2
     count = n * m
     if count > _MOST_EXACT:
-        deviation = math.sqrt(count * (n + m + 1) / 12)
-        return max(0, int(count / 2 + NormalDist().inv_cdf(tail) * deviation))
+        normal = NormalDist(count / 2, math.sqrt(count * (n + m + 1) / 12))
+        return max(0, int(normal.inv_cdf(tail)))
     # The ways to reach a sum u with i and j values: the largest is one of the i, and
     # exceeds all j, or one of the j.
     ways = [np.eye(1, count + 1)[0] for _ in range(n + 1)]
