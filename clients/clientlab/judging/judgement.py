@@ -26,7 +26,7 @@ from clientlab.statistics.ratios import (
     paired_ratio,
     spread_ratio,
 )
-from clientlab.statistics.simultaneous import Value, sort_values
+from clientlab.statistics.sweeps import Value, sort_values
 
 
 def with_judgement(run: Run) -> Run:

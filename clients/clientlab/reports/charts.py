@@ -33,7 +33,7 @@ from clientlab.results.plan import Arm, AxisValue, number_on
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, decide
 from clientlab.statistics.histogram import SLICES, Floats
 from clientlab.statistics.ratios import Ratio, typical_figure
-from clientlab.statistics.simultaneous import find_turning_point, sort_values
+from clientlab.statistics.sweeps import find_turning_point, sort_values
 from clientlab.workload.load import is_open
 from clientlab.workload.values import LINK_PARTS
 

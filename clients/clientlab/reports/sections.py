@@ -16,7 +16,7 @@ import numpy as np
 from clientlab import units
 from clientlab.results.document import ClaimResult
 from clientlab.statistics.ratios import Ratio
-from clientlab.statistics.simultaneous import TurningPoint, Value
+from clientlab.statistics.sweeps import TurningPoint, Value
 
 
 @dataclass(frozen=True)

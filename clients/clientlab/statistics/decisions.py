@@ -28,7 +28,7 @@ from clientlab.statistics.ratios import (
     paired_ratio,
     student,
 )
-from clientlab.statistics.simultaneous import TurningPoint, find_turning_point
+from clientlab.statistics.sweeps import TurningPoint, find_turning_point
 
 EQUAL = 1.05
 """Two arms are equal if the interval of their ratio lies between 1/1.05 and 1.05."""

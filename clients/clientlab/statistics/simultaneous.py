@@ -17,7 +17,7 @@ than the others keeps its own variance.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -34,20 +34,12 @@ from clientlab.statistics.distributions import (
     trigamma_inverse,
 )
 from clientlab.statistics.ratios import (
-    CONFIDENCE,
     FEWEST_ROUNDS,
     Ratio,
     Series,
-    divide_error,
-    paired_ratio,
     trimmed,
     typical,
 )
-
-Value = int | float | str
-
-KNEE = 1.05
-"""The knee of a sweep is its first typical figure within 5 % of the least."""
 
 _SMALLEST = 1e-24
 """The variance of logarithms that differ only by rounding."""
@@ -305,75 +297,3 @@ def _common_variance(
     expected = float(digamma(np.array(prior / 2)))
     common = float(logs.mean()) + expected - math.log(prior / 2)
     return math.exp(common), prior
-
-
-@dataclass(frozen=True)
-class TurningPoint:
-    """The least figure and the knee of a sweep."""
-
-    best: int
-    """Index of the least figure."""
-
-    knee: int
-    """Index of the knee."""
-
-    typical: list[float]
-    """The typical figure of each point."""
-
-    between: tuple[int, int] | None = None
-    """The first and the last point that may be the knee.
-
-    None with too few rounds for an interval.
-    """
-
-
-def sort_values(values: Iterable[Value]) -> list[Value]:
-    """Return the distinct values of an axis: numbers by size, texts in their order."""
-    distinct = list(dict.fromkeys(values))
-    if any(isinstance(value, str) for value in distinct):
-        return distinct
-    return sorted(distinct, key=float)
-
-
-def find_turning_point(
-    series: Sequence[Series], confidence: float = CONFIDENCE
-) -> TurningPoint:
-    """Return the least figure and the knee of a sweep of one point or more."""
-    named = {str(place): figures for place, figures in enumerate(series)}
-    levels = compare_arms(named, confidence).levels
-    figures = np.exp([*levels.values()])
-    best = int(np.argmin(figures))
-    knee = int(np.argmax(figures <= KNEE * figures[best]))
-    between = _knee_interval(series, confidence)
-    # It rests on single pairs, and the levels on all pairs, so they can disagree by one
-    # point.
-    if between is not None:
-        first, last = between
-        between = min(first, knee), max(last, knee)
-    return TurningPoint(best, knee, figures.tolist(), between)
-
-
-def _knee_interval(
-    series: Sequence[Series], confidence: float
-) -> tuple[int, int] | None:
-    """Return the first and the last point that may be the knee.
-
-    A point that is surely more than 5 % above another one is not the knee. The first
-    point that is surely within 5 % of every other one is the knee, or comes after it.
-    Return None if a pair of points has no interval.
-    """
-    level = divide_error(confidence, len(series) * (len(series) - 1) // 2)
-    possible, sure = [], []
-    for place, figures in enumerate(series):
-        lows, highs = [], []
-        for other in series:
-            ratio = paired_ratio(figures, other, level)
-            if ratio is None or ratio.low is None or ratio.high is None:
-                return None
-            lows.append(ratio.low)
-            highs.append(ratio.high)
-        if max(lows) <= KNEE:
-            possible.append(place)
-        if max(highs) <= KNEE:
-            sure.append(place)
-    return possible[0], min([*sure, possible[-1]])
