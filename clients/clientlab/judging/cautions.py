@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median, mode
 
 import numpy as np
@@ -110,31 +111,29 @@ RULES: list[Rule] = []  # all rules, most serious first
 
 def cautions_of(run: Run) -> list[Caution]:
     """Return the cautions of a run, most serious first."""
-    scopes = _scopes(run)
+    arms = _scopes(run)
     cautions = []
     for rule in RULES:
-        arms_by_message: dict[str, list[str]] = {}
-        for scope in [Scope(run)] if rule.whole_run else scopes:
+        scopes = [Scope(run)] if rule.whole_run else arms
+        names_by_message: dict[str, list[str]] = {}
+        for scope in scopes:
             message = rule.check(scope)
             if message:
-                arms_by_message.setdefault(message, []).append(scope.arm)
+                names_by_message.setdefault(message, []).append(scope.arm)
+        if not names_by_message:
+            continue
         texts = []
-        arms: list[str] = []
-        for message, names in arms_by_message.items():
-            if rule.whole_run:
-                texts.append(message)
-            else:
-                texts.append(f"{', '.join(names)}: {message}")
-                arms += names
-        if texts:
-            caution = Caution(
-                kind=rule.kind,
-                text="; ".join(texts),
-                advice=rule.advice,
-                arms=sorted(arms),
-                figures=list(rule.figures),
-            )
-            cautions.append(caution)
+        for message, names in names_by_message.items():
+            prefix = "" if rule.whole_run else f"{', '.join(names)}: "
+            texts.append(prefix + message)
+        caution = Caution(
+            kind=rule.kind,
+            text="; ".join(texts),
+            advice=rule.advice,
+            arms=sorted(filter(None, chain(*names_by_message.values()))),
+            figures=list(rule.figures),
+        )
+        cautions.append(caution)
     return cautions
 
 
@@ -149,10 +148,8 @@ def _scopes(run: Run) -> list[Scope]:
                 references[name] = names[group, standing.reference]
     scopes = []
     for arm in run.experiment.arms:
-        slower_than: list[Trial] = []
-        if arm.name in references:
-            slower_than = run.finished_trials_of(references[arm.name])
         trials = run.finished_trials_of(arm.name)
+        slower_than = run.finished_trials_of(references.get(arm.name, ""))
         scopes.append(Scope(run, arm.name, trials, slower_than))
     return scopes
 
@@ -462,15 +459,17 @@ def drift(of: Scope) -> str | None:
     Found: a line or a step over five rounds or more, a line within the rounds, and from
     three rounds on a change of more than four times. False alarms: 0 to 2 % of runs.
     """
-    rounds_of: dict[str, tuple[int, ...]] = {}
+    arms_by_rounds: dict[tuple[int, ...], dict[str, list[Trial]]] = {}
     for arm in of.run.experiment.arms:
         trials = of.run.finished_trials_of(arm.name)
-        rounds_of[arm.name] = tuple(trial.planned.round for trial in trials)
-    most = max(rounds_of.values(), key=len, default=())
-    names = [name for name, rounds in rounds_of.items() if rounds == most]
-    whole = [of.run.finished_trials_of(name) for name in names]
+        rounds = tuple(trial.planned.round for trial in trials)
+        arms_by_rounds.setdefault(rounds, {})[arm.name] = trials
+    most = max(arms_by_rounds, key=len, default=())
+    if len(most) < FEWEST_ROUNDS:
+        return None
+    names, whole = zip(*arms_by_rounds[most].items(), strict=True)
     costs = np.array([[*map(cost_of, trials)] for trials in whole])
-    if len(most) < FEWEST_ROUNDS or not (costs > 0).all():
+    if not (costs > 0).all():
         return None
     parts = [[*map(_costs_by_part, trials)] for trials in whole]
     is_divided = all(None not in of_arm for of_arm in parts)
@@ -678,8 +677,6 @@ def _is_noisy(trial: Trial) -> bool:
     return (noise.others_cpu_seconds or 0) >= max(0.1, 0.2 * noise.seconds)
 
 
-_BY_KIND = {rule.kind: rule for rule in RULES}
-
-REORDERING = frozenset(kind for kind, rule in _BY_KIND.items() if rule.marks)
-MINOR = frozenset(kind for kind, rule in _BY_KIND.items() if rule.minor)
-PHRASES = {kind: rule.phrase for kind, rule in _BY_KIND.items()}
+REORDERING = frozenset(rule.kind for rule in RULES if rule.marks)
+MINOR = frozenset(rule.kind for rule in RULES if rule.minor)
+PHRASES = {rule.kind: rule.phrase for rule in RULES}

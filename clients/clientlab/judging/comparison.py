@@ -68,8 +68,8 @@ class Change:
     after: float | None
     """The same in the other run."""
 
-    values: tuple[list[float], list[float]]
-    """The figures of all trials in both runs."""
+    rounds: tuple[int, int]
+    """The number of rounds in both runs that have the figure."""
 
     ratio: Estimate | None
     """The typical ratio of after to before; None if a value is 0."""
@@ -97,12 +97,6 @@ class Change:
 
     Then `before` is their mean, and the ratio is that of `after` to it.
     """
-
-    @property
-    def rounds(self) -> tuple[int, int]:
-        """The number of rounds in both runs that have the figure."""
-        before, after = self.values
-        return len(before), len(after)
 
     @property
     def word(self) -> str:
@@ -165,7 +159,7 @@ def change_of(
         figure,
         shown_before,
         shown_after,
-        (before, after),
+        (len(before), len(after)),
         ratio,
         difference if figure.unit == "share" and not bounded else None,
         verdict,

@@ -179,7 +179,6 @@ def search_of(
     All rates follow from the first one, which is drawn: otherwise all rounds would try
     the same rates and share their error.
     """
-    plan = run.experiment
     place = arm, number
     probes = [
         probe
@@ -191,25 +190,33 @@ def search_of(
         rate = probe.planned.search_rate
         if probe.status != "lost" and rate is not None:
             outcomes.append((rate, why_not_held(probe, conditions) is None))
-    # What was lost before the run was resumed, or before the arm's last result in this
-    # round, is measured again.
-    since = run.resumed[-1].trials if run.resumed else 0
-    for trial in run.trials_of(arm):
-        if trial.planned.round == number:
-            since = max(since, trial.planned.order)
-    if probes and probes[-1].status == "lost" and probes[-1].planned.order >= since:
+    if probes and _is_over(run, probes[-1]):
         return Search(probes, conditions, outcomes, None)
-    (workload,) = [planned.workload for planned in plan.arms if planned.name == arm]
-    seconds = plan.workloads[workload].load.duration or 1.0
+    plan = run.experiment
     seed = f"{plan.seed}:{number}:{arm}"
     draw = random.Random(seed).random()  # noqa: S311 - a rate, not a secret
     start = _rounded(FIRST_RATE * _STEP ** (draw - 0.5))
     # A trial has every figure of the conditions. With fewer than 20 requests, a single
     # late one would decide.
     needed = [FEWEST_REQUESTS.get(figure.key, 0) for figure, _ in conditions.limits]
+    workloads = {planned.name: planned.workload for planned in plan.arms}
+    seconds = plan.workloads[workloads[arm]].load.duration or 1.0
     lowest = max(20, *needed) / seconds
     rate = next_rate(outcomes, start, lowest, MOST_REQUESTS / seconds)
     return Search(probes, conditions, outcomes, rate)
+
+
+def _is_over(run: Run, last: Trial) -> bool:
+    """Return whether a search is over because its last trial was lost.
+
+    What was lost before the run was resumed, or before the arm's last result in this
+    round, is measured again.
+    """
+    since = run.resumed[-1].trials if run.resumed else 0
+    for trial in run.trials_of(last.planned.arm):
+        if trial.planned.round == last.planned.round:
+            since = max(since, trial.planned.order)
+    return last.status == "lost" and last.planned.order >= since
 
 
 def typical_rate(trials: Sequence[Trial]) -> Ratio | None:

@@ -11,9 +11,11 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
+import numpy as np
+
 from clientlab import units
 from clientlab.results.trial import Trial, Window, rate_by_cycles, rate_by_ends
-from clientlab.statistics.distributions import t_quantile
+from clientlab.statistics.ratios import jackknife_error, student
 
 LEAST_WAVES = 10
 """Waves of requests that a slice lasts."""
@@ -86,7 +88,8 @@ def _describe_short_slices(trials: Sequence[Trial]) -> str | None:
 
 def _describe_long_requests(trials: Sequence[Trial]) -> str | None:
     # The first round does not know how long its requests are.
-    if len(list(filter(_is_decided_by_long, trials))) <= _SHORT_ROUNDS * len(trials):
+    decided_by_long = [*filter(_is_decided_by_long, trials)]
+    if len(decided_by_long) <= _SHORT_ROUNDS * len(trials):
         return None
     shown = units.time(_typical_long_seconds(trials))
     return (
@@ -222,16 +225,11 @@ def _find_change(trials: Sequence[Trial]) -> float | None:
     if early <= 0 or late <= 0:
         return None
     change = math.log(late / early)
-    count = len(windows)
     limit = _CHANGE_OF_FEW
-    if count >= 3:
-        without = [
-            math.log(max(late - window.late, 1e-9) / max(early - window.early, 1e-9))
-            for window in windows
-        ]
-        mean = sum(without) / count
-        squares = sum((other - mean) ** 2 for other in without)
-        error = math.sqrt((count - 1) / count * squares)
-        standard_errors = float(t_quantile(count - 1, 1 - _CHANCE / 2))
-        limit = max(_LEAST_CHANGE, standard_errors * error)
+    if len(windows) >= 3:
+        early_without = early - np.array([window.early for window in windows])
+        late_without = late - np.array([window.late for window in windows])
+        without = np.maximum(late_without, 1e-9) / np.maximum(early_without, 1e-9)
+        error = jackknife_error(np.log(without))
+        limit = max(_LEAST_CHANGE, student(len(windows) - 1, 1 - _CHANCE) * error)
     return change if abs(change) > limit else None

@@ -293,7 +293,7 @@ def spread_ratio(
 def _spread_error(logs: Floats) -> float | None:
     """Return the standard error of the logarithm of the ratio of two spreads.
 
-    It is the jackknife's (Tukey 1958). Return None with too few rounds, or if a spread
+    Return None with too few rounds, or if a spread
     without one of them is 0.
     """
     count = logs.shape[1]
@@ -303,8 +303,15 @@ def _spread_error(logs: Floats) -> float | None:
     these, those = np.transpose(without)
     if not np.all(without):
         return None
-    variance = np.log(these / those).var()
-    return math.sqrt((count - 1) * variance)
+    return jackknife_error(np.log(these / those))
+
+
+def jackknife_error(without: Floats) -> float:
+    """Return the standard error of an estimate (Tukey 1958).
+
+    `without`: the estimates without each of the values.
+    """
+    return math.sqrt((len(without) - 1) * without.var())
 
 
 def unpaired_ratio(
@@ -345,8 +352,8 @@ def predicted_ratio(
     count = len(earlier)
     value = math.log(figure) - float(logs.mean())
     deviation = float(logs.std(ddof=1))
-    error = deviation * math.sqrt(1 + 1 / count)
-    reach = student(count - 1, confidence) * error
+    reach = student(count - 1, confidence) * deviation
+    reach *= math.sqrt(1 + 1 / count)
     low = exponentiate(value - reach)
     return Estimate(exponentiate(value), low, exponentiate(value + reach))
 
