@@ -34,7 +34,6 @@ from clientlab.running.execute import create_run
 from clientlab.statistics.decisions import (
     FEWEST_SEQUENTIAL_ROUNDS,
     SEQUENTIAL_CONFIDENCE,
-    are_narrow,
     decide,
 )
 from clientlab.statistics.drift import find_drift
@@ -135,7 +134,9 @@ def until_precise(logs: Floats, precision: float) -> tuple[Floats, Floats]:
     for rounds in range(FEWEST_SEQUENTIAL_ROUNDS, logs.shape[1] + 1):
         so_far = logs[going, :rounds]
         ends = typical_interval(so_far, SEQUENTIAL_CONFIDENCE)
-        done = are_narrow(typical(so_far), *ends, precision) | (rounds == logs.shape[1])
+        value = typical(so_far)
+        width = np.maximum(ends[1] - value, value - ends[0])
+        done = (width <= np.log1p(precision)) | (rounds == logs.shape[1])
         places = np.flatnonzero(going)[done]
         low[places], high[places] = ends[0][done], ends[1][done]
         going[places] = False

@@ -183,14 +183,14 @@ class _Ranked:
 def _classes(run: Run) -> list[list[_Ranked]]:
     """Return the arms that have finished trials, by group and load."""
     classes: dict[tuple[GroupKey, OfferedLoad], list[_Ranked]] = {}
-    for group, arms in finished_by_group(run).items():
-        for name, trials in arms.items():
-            of_load = classes.setdefault((group, load_of(run, trials[0])), [])
-            of_load.append(_Ranked(group, name, trials))
-    for of_load in classes.values():
-        whole = {arm.name: arm.trials for arm in of_load if not shortfall(arm.trials)}
+    for group, trials_by_name in finished_by_group(run).items():
+        for name, trials in trials_by_name.items():
+            key = group, load_of(run, trials[0])
+            classes.setdefault(key, []).append(_Ranked(group, name, trials))
+    for arms in classes.values():
+        whole = {arm.name: arm.trials for arm in arms if not shortfall(arm.trials)}
         unlike = find_unlike_bodies(whole)
-        for arm in of_load:
+        for arm in arms:
             arm.unlike = unlike.get(arm.name)
     return list(classes.values())
 
@@ -377,19 +377,18 @@ def latency_differences(
     They are by names of both arms, and by key. All intervals hold together
     (Bonferroni). Latencies are left out if a round has a lower bound only.
     """
-    trials: list[Trial] = []
-    for arm, _ in pairs:
-        trials += run.trials_of(arm.name)
+    trials = [*chain.from_iterable(run.trials_of(arm.name) for arm, _ in pairs)]
     known = [figure for figure in _LATENCIES if figure.values(trials)]
     level = confidence_of(run.experiment.precision)
     confidence = divide_error(level, len(pairs) * len(known))
     differences: dict[tuple[str, str], dict[str, Estimate]] = {}
     for arm, base in pairs:
-        of_pair = differences[arm.name, base.name] = {}
+        by_key = {}
         for figure in known:
             difference = pair_difference(run, figure, (arm, base), confidence)
             if difference is not None:
-                of_pair[figure.key] = difference
+                by_key[figure.key] = difference
+        differences[arm.name, base.name] = by_key
     return differences
 
 
@@ -492,17 +491,18 @@ def contrasts(
     for name in names:
         if any(map(is_least, run.trials_of(name))):
             times[name] = {}
-    of_time = _pair_ratios(pairs, times, by_time, level)
-    of_cpu: Sequence[Ratio | None] = [None] * len(pairs)
+    time_ratios = _pair_ratios(pairs, times, by_time, level)
+    cpu_ratios: Sequence[Ratio | None] = [None] * len(pairs)
     if cpu_too:
         cpu = BY_KEY["cpu"]
         used = {name: clean_rounds(run, name, cpu.of) for name in names}
-        of_cpu = _pair_ratios(pairs, used, compare_by(run, cpu, confidence), level)
-    contrasted = []
-    for (arm, base), *ratios in zip(pairs, of_time, of_cpu, strict=True):
+        by_cpu = compare_by(run, cpu, confidence)
+        cpu_ratios = _pair_ratios(pairs, used, by_cpu, level)
+    results = []
+    for (arm, base), *ratios in zip(pairs, time_ratios, cpu_ratios, strict=True):
         figure = ranked_by(run.trials_of(arm.name))
-        contrasted.append(Contrast(arm, base, figure, *ratios))
-    return contrasted
+        results.append(Contrast(arm, base, figure, *ratios))
+    return results
 
 
 def _pair_ratios(
@@ -526,7 +526,8 @@ def _pair_ratios(
             ratios[names] = ratio if all(both) else None
         else:
             alone[names] = both
-    ratios |= zip(alone, paired_ratios([*alone.values()], confidence), strict=True)
+    unranked = paired_ratios([*alone.values()], confidence)
+    ratios.update(zip(alone, unranked, strict=True))
     return [ratios[arm.name, base.name] for arm, base in pairs]
 
 

@@ -401,7 +401,8 @@ def _judge_limit(
 ) -> None:
     figure = result.threshold.figure
     trials = run.trials_of(result.arm)
-    value = result.found = figure.over_rounds(trials)
+    value = figure.over_rounds(trials)
+    result.found = value
     if value is None and run.finished_trials_of(result.arm):
         result.leave_open(f"no trial of the arm has a {figure.label}")
         return
@@ -427,23 +428,24 @@ def _judge_pair(
 
     That one is in the first environment or server.
     """
-    arm, base = (each.name for each in pair)
+    arm, base = pair
     figure = result.threshold.figure
-    trials, before = run.trials_of(arm), run.trials_of(base)
+    trials = run.trials_of(arm.name)
+    before = run.trials_of(base.name)
     if not figure.of_failed:
         why = shortfall(before)
         if shortfall(trials):
             trials = []  # there is nothing to compare
         elif why:  # an arm that never was at its load is no standard
             result.leave_open(
-                f"there is nothing to compare with: {base} is not ranked: {why}"
+                f"there is nothing to compare with: {base.name} is not ranked: {why}"
             )
             return
     change = change_of(figure, (before, trials), CONFIDENCE)
     ratio = None
     if figure.unit != "share" and not change.bounded:
         ratio = pair_ratio(run, figure, pair)
-    _judge_change(result, run, replace(change, ratio=ratio), base)
+    _judge_change(result, run, replace(change, ratio=ratio), base.name)
 
 
 def _judge_change(
@@ -507,7 +509,7 @@ def _judge_seconds(
 
     What is unknown of the first fails.
     """
-    arm, base = (each.name for each in pair)
+    arm, base = pair
     figure = result.threshold.figure
     difference = pair_difference(run, figure, pair, confidence)
     if difference is not None:
@@ -517,16 +519,16 @@ def _judge_seconds(
         if result.outcome == "not sure" and result.interval is None:
             result.reason = "an interval needs more rounds"
         return
-    trials = run.finished_trials_of(arm)
+    trials = run.finished_trials_of(arm.name)
     result.at_least = figure.has_bounds(trials)
     if result.at_least or not trials:
         return
     if not figure.values(trials):
         result.leave_open(f"no trial of the arm has a {figure.label}")
-    elif clean_rounds(run, arm, figure.of):
+    elif clean_rounds(run, arm.name, figure.of):
         result.leave_open(
-            f"there is nothing to compare with: {base} has no {figure.label} in the"
-            " same rounds"
+            f"there is nothing to compare with: {base.name} has no {figure.label} in"
+            " the same rounds"
         )
 
 

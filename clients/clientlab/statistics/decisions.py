@@ -14,9 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import numpy as np
+from typing import Literal
 
 from clientlab.statistics.ratios import (
     CONFIDENCE,
@@ -212,9 +210,8 @@ def _rounds_for_optimum(ratio: Ratio, unsure: Sequence[Ratio]) -> int | None:
     Or how many show that no point between the ends matters, if these are fewer.
     """
     settling = [_rounds_for_distance(ratio, math.log(MATERIAL / ratio.value))]
-    deciding = [
-        _rounds_for_distance(each, abs(math.log(each.value))) for each in unsure
-    ]
+    distances = [abs(math.log(ratio.value)) for ratio in unsure]
+    deciding = list(map(_rounds_for_distance, unsure, distances))
     if None not in deciding:
         settling.append(max(filter(None, deciding), default=FEWEST_ROUNDS))
     return min(filter(None, settling), default=None)
@@ -281,18 +278,9 @@ def is_narrow(ratio: Ratio, precision: float) -> bool:
     """Return whether both ends of the interval are within that share of the ratio."""
     if ratio.interval is None:
         return False
-    value, low, high = np.log([ratio.value, *ratio.interval])
-    return bool(are_narrow(value, low, high, precision))
-
-
-def are_narrow(
-    value: Any,
-    low: Any,
-    high: Any,
-    precision: float,
-) -> Any:
-    """Return the same for logarithms, which may be arrays."""
-    return np.maximum(high - value, value - low) <= math.log1p(precision) + _ROUNDING
+    low, high = ratio.interval
+    factor = (1 + precision) * (1 + _ROUNDING)
+    return ratio.value <= low * factor and high <= ratio.value * factor
 
 
 def is_settled(
