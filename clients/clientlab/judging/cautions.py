@@ -325,7 +325,8 @@ def late_starts(of: Scope) -> str | None:
     The p99 from the planned start must be 1.2 times as long and 1 ms longer. A timer
     alone is about 0.1 ms late.
     """
-    planned, sent = BY_KEY["p99"], BY_KEY["sent_p99"]
+    planned = BY_KEY["p99"]
+    sent = BY_KEY["sent_p99"]
     from_planned = planned.over_rounds(of.trials)
     from_sent = sent.over_rounds(of.trials)
     if from_planned is None or from_sent is None:
@@ -395,7 +396,8 @@ def _median_held(trials: Iterable[Trial]) -> float | None:
     """
     held = []
     for trial in trials:
-        use, delay = trial.servers.upstream, trial.figures.delay_seconds
+        use = trial.servers.upstream
+        delay = trial.figures.delay_seconds
         if use is None or use.held_seconds is None or delay is None:
             continue
         if use.requests:

@@ -133,7 +133,8 @@ def change_of(
     shown_before, shown_after = map(figure.over_rounds, trials)
     ratio: Estimate | None = None
     if figure.unit == "share":
-        floor, earlier = 0.0, ()
+        floor = 0.0
+        earlier = ()
     elif earlier and shown_after:
         ratio = predicted_ratio(shown_after, earlier, confidence)
         floor = 0.0

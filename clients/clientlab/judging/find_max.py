@@ -43,7 +43,8 @@ def why_not_held(trial: Trial, conditions: Conditions) -> str | None:
     load = trial.figures.open_load
     if trial.status != "done" or load is None:
         return f"the trial {trial.status}: {trial.reason or 'unknown'}"
-    achieved, planned = load.achieved_per_second, load.planned_per_second
+    achieved = load.achieved_per_second
+    planned = load.planned_per_second
     if achieved < 0.95 * planned:
         return f"{units.rate(achieved)} of {units.rate(planned)} requests/s were sent"
     growth = describe_growth(trial.figures)

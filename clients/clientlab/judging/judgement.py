@@ -173,10 +173,7 @@ class ClaimEvidence:
 
         Arms of a sweep are in the order of its axis.
         """
-        names = _named_arms(claim)
-        if claim.arms:
-            sweep = self.sweep(claim)
-            names = [sweep[value] for value in sort_values(sweep)]
+        names = _named_arms(claim) or [*self.sweep(claim).values()]
         figure = of_claim(claim.figure)
         return [
             (name, ranking.clean_rounds(self.run, name, figure.of)) for name in names
@@ -185,13 +182,14 @@ class ClaimEvidence:
     def sweep(self, claim: Claim) -> dict[AxisValue, str]:
         """Return the arms of a claim about a sweep by their values on the axis.
 
-        Empty for other claims.
+        They are in the order of the axis. Empty for other claims.
         """
-        return {
+        by_value = {
             next(iter(arm.axes.values())): name
             for name, arm in self.arms.items()
             if name in claim.arms
         }
+        return {value: by_value[value] for value in sort_values(by_value)}
 
     def missing_arms(self, claim: Claim) -> str:
         """Return which arms of the claim the machine could not run, and why.
@@ -229,7 +227,7 @@ def _judge(
     uncompared = [
         f"{name} is not compared: {reason}" for name, reason in (short | unlike).items()
     ]
-    axis = sort_values(evidence.sweep(claim))
+    axis = [*evidence.sweep(claim)]
     measured = evidence.missing_arms(claim) or "; ".join(uncompared)
     if not measured:
         measured = _describe_ratio(claim, finding, finished, axis)
@@ -258,7 +256,8 @@ def _judge(
 
 
 def _fields_of_finding(finding: Finding, axis: Sequence[AxisValue]) -> dict[str, Any]:
-    ratio, turning = finding.ratio, finding.turning
+    ratio = finding.ratio
+    turning = finding.turning
     fields: dict[str, Any] = {"verdict": finding.verdict, "rounds": 0}
     if ratio is not None:
         fields["ratio"] = ratio.value
@@ -298,10 +297,11 @@ def _describe_ratio(
     ratio = units.ratio(finding.ratio.value)
     label = of_claim(claim.figure).label
     if claim.kind == "optimum" and finding.turning is not None:
-        best, between = finding.turning.best, finding.turning.between
+        best = axis[finding.turning.best]
+        knee = knee_text(axis, finding.turning.between)
         said = (
-            f"least {label} at {axis[best]}, {knee_text(axis, between)}; the better end"
-            f" of {axis[0]} and {axis[-1]} has {ratio} times the least between them"
+            f"least {label} at {best}, {knee}; the better end of {axis[0]} and"
+            f" {axis[-1]} has {ratio} times the least between them"
         )
         if len(axis) > 3:
             said += (

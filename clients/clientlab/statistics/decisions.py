@@ -87,7 +87,7 @@ class Finding:
     """How many rounds in total would settle it."""
 
     turning: TurningPoint | None = None
-    """That of a sweep."""
+    """The turning point of a sweep."""
 
     material: float | None = None
     """The least difference that matters, if one arm should have less than another."""
