@@ -139,11 +139,8 @@ def change_of(
         ratio = predicted_ratio(shown_after, earlier, confidence)
         floor = 0.0
         shown_before = shown_after / ratio.value
-    elif any(before) or any(after):
-        ratio = unpaired_ratio(after, before, figure.resolution, confidence)
-    elif before and after:  # all values are 0
-        end = 1.0 if has_interval(figure, trials) else None
-        ratio = Ratio(1.0, end, end, min(len(before), len(after)))
+    else:
+        ratio = _ratio_of_runs(figure, trials, confidence)
     difference = None
     if ratio is None:
         difference = unpaired_difference(after, before, confidence)
@@ -170,6 +167,16 @@ def change_of(
         floor,
         len(earlier),
     )
+
+
+def _ratio_of_runs(figure: Figure, trials: Trials, confidence: float) -> Ratio | None:
+    before, after = map(figure.values, trials)
+    if any(before) or any(after):
+        return unpaired_ratio(after, before, figure.resolution, confidence)
+    if not before or not after:
+        return None
+    end = 1.0 if has_interval(figure, trials) else None  # all values are 0
+    return Ratio(1.0, end, end, min(len(before), len(after)))
 
 
 def _sure_verdict(figure: Figure, has_bounds: Sequence[bool]) -> ChangeVerdict | None:

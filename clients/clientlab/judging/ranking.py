@@ -57,6 +57,7 @@ class GroupKey(NamedTuple):
 
 
 ArmKey = tuple[GroupKey, str]  # the group of an arm, and its name in the group
+ArmPair = tuple[Arm, Arm]  # an arm, and the arm that it is compared with
 ValueOf = Callable[[Trial], float | None]
 
 
@@ -374,8 +375,8 @@ def latency_differences(
 ) -> dict[tuple[str, str], dict[str, Estimate]]:
     """Return the differences of the latencies of each pair, in seconds.
 
-    They are by names of both arms, and by key. All intervals hold together
-    (Bonferroni). Latencies are left out if a round has a lower bound only.
+    The keys are the names of both arms, and the key of the figure. All intervals hold
+    together (Bonferroni). Latencies are left out if a round has a lower bound only.
     """
     trials = [*chain.from_iterable(run.trials_of(arm.name) for arm, _ in pairs)]
     known = [figure for figure in _LATENCIES if figure.values(trials)]
@@ -390,9 +391,6 @@ def latency_differences(
                 by_key[figure.key] = difference
         differences[arm.name, base.name] = by_key
     return differences
-
-
-ArmPair = tuple[Arm, Arm]  # an arm, and the arm that it is compared with
 
 
 def fewest_rounds(figure: Figure) -> int:

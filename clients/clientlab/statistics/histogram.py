@@ -44,7 +44,8 @@ def rank_of(percent: float, count: int) -> int:
 
     This is type 1 of Hyndman and Fan (1996).
     """
-    return min(max(math.ceil(percent / 100 * count - 1e-9), 1), count)
+    rank = math.ceil(percent / 100 * count - 1e-9)
+    return min(max(rank, 1), count)
 
 
 @dataclass(frozen=True)

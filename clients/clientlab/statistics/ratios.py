@@ -412,8 +412,10 @@ def _welch_reach(
     """
     n, m = these.shape[-1], those.shape[-1]
     of_rounding = step**2 / 12
-    these_squared = np.maximum(these.var(axis=-1, ddof=1), of_rounding) / n
-    those_squared = np.maximum(those.var(axis=-1, ddof=1), of_rounding) / m
+    these_variance = np.maximum(these.var(axis=-1, ddof=1), of_rounding)
+    those_variance = np.maximum(those.var(axis=-1, ddof=1), of_rounding)
+    these_squared = these_variance / n
+    those_squared = those_variance / m
     squared = these_squared + those_squared
     shares = these_squared**2 / (n - 1) + those_squared**2 / (m - 1)
     known = shares > 0

@@ -127,7 +127,8 @@ class Comparisons:
         """
         if name not in self.known or other not in self.known:
             return None
-        rounds = len(self.series[name].keys() & self.series[other].keys())
+        common = self.series[name].keys() & self.series[other].keys()
+        rounds = len(common)
         if not rounds:
             return None
         value = self.levels[name] - self.levels[other]
@@ -163,14 +164,16 @@ def compare_arms(
     first, second = np.triu_indices(len(logs), 1)  # the rows of each pair
     pairs = _compare_pairs(logs[first], logs[second])
     levels = _reconcile(logs, pairs)
-    # Arms without ratios have no part in the common variance.
+    # The variances of arms without ratios say nothing about the others.
     is_known = np.isin([*series], known)
     is_used = is_known[first] & is_known[second]
-    used = pairs._replace(variance=np.where(is_used, pairs.variance, np.nan))
+    variance = np.where(is_used, pairs.variance, np.nan)
+    pairs = pairs._replace(variance=variance)
     # Independent variances of the arms would have one degree of freedom more per arm
     # than that of a single pair.
     independent = len(known) - 2
-    moderated = _moderate(used, independent, loss_left=2 / max(2, len(known)))
+    loss_left = 2 / max(2, len(known))
+    moderated = _moderate(pairs, independent, loss_left)
     by_name = dict(zip(series, levels.tolist(), strict=True))
     return Comparisons(series, by_name, known, moderated, confidence)
 
@@ -252,7 +255,7 @@ def _reconcile(logs: Floats, pairs: _Pairs) -> Floats:
     equations = arms[first] - arms[second]
     missing = pairs.typical - (medians[first] - medians[second])
     is_paired = pairs.rounds > 0
-    corrections = np.linalg.lstsq(equations[is_paired], missing[is_paired])[0]
+    corrections, *_ = np.linalg.lstsq(equations[is_paired], missing[is_paired])
     levels: Floats = medians + corrections
     return levels
 
@@ -268,7 +271,8 @@ def _moderate(pairs: _Pairs, independent: int, loss_left: float) -> _Moderated:
     common, prior = _common_variance(pairs.variance, degrees, independent)
     moderated = (prior * common + degrees * pairs.variance) / (prior + degrees)
     variance = np.maximum(moderated, pairs.variance)
-    few_rounds = np.where(pairs.rounds < len(_MEDIAN_LOSS), pairs.rounds, 0)
+    is_few = pairs.rounds < len(_MEDIAN_LOSS)
+    few_rounds = np.where(is_few, pairs.rounds, 0)
     loss = 1 + loss_left * (_MEDIAN_LOSS[few_rounds] - 1)
     errors = np.sqrt(variance * loss / pairs.kept)
     return _Moderated(errors, degrees + prior, pooled=prior > 0)
@@ -290,7 +294,8 @@ def _common_variance(
     # log(f/2) and the variance ψ'(f/2).
     logs = np.log(np.maximum(variances[is_known], _SMALLEST))
     logs = logs - digamma(freedom / 2) + np.log(freedom / 2)
-    beyond_chance = float(logs.var(ddof=1) - trigamma(freedom / 2).mean())
+    by_chance = trigamma(freedom / 2).mean()
+    beyond_chance = float(logs.var(ddof=1) - by_chance)
     prior = independent * float(freedom.min())
     if beyond_chance > 0:
         prior = min(2 * trigamma_inverse(beyond_chance), prior)
