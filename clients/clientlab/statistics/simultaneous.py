@@ -115,7 +115,7 @@ class Comparisons:
     """The arms with ratios."""
 
     moderated: _Moderated
-    """For all pairs of `series`, in the order of `combinations`."""
+    """For all pairs of `known`, in the order of `combinations`."""
 
     confidence: float
 
@@ -141,7 +141,7 @@ class Comparisons:
 
     def _reach(self, name: str, other: str, rounds: int) -> float:
         """Return half the width of the interval of a pair's difference."""
-        pairs = [set(pair) for pair in combinations(self.series, 2)]
+        pairs = [set(pair) for pair in combinations(self.known, 2)]
         place = pairs.index({name, other})
         permitted = self.moderated.permitted_error(self.confidence, rounds)
         degrees = round(float(self.moderated.degrees[place]), 1)
@@ -158,22 +158,20 @@ def compare_arms(
 
     `known`: those with ratios; None means all.
     """
-    if known is None:
-        known = list(series)
-    logs = _log_table([*series.values()])
-    first, second = np.triu_indices(len(logs), 1)  # the rows of each pair
-    pairs = _compare_pairs(logs[first], logs[second])
-    levels = _reconcile(logs, pairs)
-    # The variances of arms without ratios say nothing about the others.
+    known = [name for name in series if known is None or name in known]
+    logs = np.log(_tabulate([*series.values()]))
+    # Each arm with each arm, itself included: the rows of a square one after the other.
+    first, second = np.indices((len(series), len(series))).reshape(2, -1)
+    pairs = _compare_pairs(logs[first] - logs[second])
+    levels = _reconcile(logs, pairs.typical)
     is_known = np.isin([*series], known)
-    is_used = is_known[first] & is_known[second]
-    variance = np.where(is_used, pairs.variance, np.nan)
-    pairs = pairs._replace(variance=variance)
+    is_used = is_known[first] & is_known[second] & (first < second)
+    used = _Pairs(*(values[is_used] for values in pairs))
     # Independent variances of the arms would have one degree of freedom more per arm
     # than that of a single pair.
     independent = len(known) - 2
     loss_left = 2 / max(2, len(known))
-    moderated = _moderate(pairs, independent, loss_left)
+    moderated = _moderate(used, independent, loss_left)
     by_name = dict(zip(series, levels.tolist(), strict=True))
     return Comparisons(series, by_name, known, moderated, confidence)
 
@@ -191,8 +189,8 @@ def paired_ratios(
     first = [these for these, _ in pairs]
     second = [those for _, those in pairs]
     count = len(pairs)
-    logs = _log_table([*first, *second])
-    compared = _compare_pairs(logs[:count], logs[count:])
+    figures = _tabulate([*first, *second])
+    compared = _compare_pairs(np.log(figures[:count] / figures[count:]))
     moderated = _moderate(compared, independent=count - 1, loss_left=1.0)
     ratios: list[Ratio | None] = []
     for place, rounds in enumerate(compared.rounds.tolist()):
@@ -202,8 +200,8 @@ def paired_ratios(
         value = float(compared.typical[place])
         ends = None
         if rounds >= FEWEST_ROUNDS:
-            permitted = moderated.permitted_error(confidence, rounds) / count
-            quantile = t_quantile(moderated.degrees[place], 1 - permitted / 2)
+            level = 1 - moderated.permitted_error(confidence, rounds) / count
+            quantile = t_quantile(moderated.degrees[place], (1 + level) / 2)
             reach = float(quantile * moderated.errors[place])
             ends = value - reach, value + reach
         pooled = moderated.pooled
@@ -211,19 +209,14 @@ def paired_ratios(
     return ratios
 
 
-def _log_table(series: Sequence[Series]) -> Floats:
-    """Return the logarithms of figures: a row per series, and a column per round.
-
-    A missing round is NaN.
-    """
+def _tabulate(series: Sequence[Series]) -> Floats:
+    """Return a row per series, and a column per round. A missing round is NaN."""
     numbers = sorted(set[int]().union(*series))
-    rows = [[*map(figures.get, numbers)] for figures in series]
-    return np.log(np.array(rows, np.float64))
+    return np.array([[*map(figures.get, numbers)] for figures in series], np.float64)
 
 
-def _compare_pairs(first: Floats, second: Floats) -> _Pairs:
-    """Compare the rows of two tables of logarithms, each with the one beside it."""
-    gaps = first - second
+def _compare_pairs(gaps: Floats) -> _Pairs:
+    """Summarise the differences of logarithms in common rounds, with a row per pair."""
     is_common = ~np.isnan(gaps)
     rounds = is_common.sum(axis=1)
     middles, variance, kept = np.full((3, len(gaps)), np.nan)
@@ -236,8 +229,10 @@ def _compare_pairs(first: Floats, second: Floats) -> _Pairs:
     return _Pairs(middles, variance, kept, rounds)
 
 
-def _reconcile(logs: Floats, pairs: _Pairs) -> Floats:
+def _reconcile(logs: Floats, differences: Floats) -> Floats:
     """Return the levels of arms that agree best with the differences of all pairs.
+
+    `differences`: of each arm (row of `logs`) from each; NaN without a common round.
 
     Medians of ratios contradict each other a little: a over b times b over c is not
     quite a over c, and of three equal arms each may seem faster than the next. Least
@@ -247,15 +242,13 @@ def _reconcile(logs: Floats, pairs: _Pairs) -> Floats:
     compared by their own medians.
     """
     medians = np.nanmedian(logs, axis=1)
-    first, second = np.triu_indices(len(logs), 1)
-    # The equation of a pair: the level of the first arm minus that of the second is
-    # their typical difference. The solution of least norm leaves the mean of each
-    # connected set of arms where their own medians put it.
-    arms = np.eye(len(logs))
-    equations = arms[first] - arms[second]
-    missing = pairs.typical - (medians[first] - medians[second])
-    is_paired = pairs.rounds > 0
-    corrections, *_ = np.linalg.lstsq(equations[is_paired], missing[is_paired])
+    gaps = differences.reshape(len(logs), -1) - (medians[:, None] - medians)
+    is_paired = ~np.isnan(gaps)
+    # The normal equations of "level i - level j = gap ij". The solution of least norm
+    # leaves the mean of each connected set of arms where their own medians put it.
+    equations = np.diag(is_paired.sum(axis=1)) - is_paired
+    sums = np.where(is_paired, gaps, 0.0).sum(axis=1)
+    corrections, *_ = np.linalg.lstsq(equations, sums)
     levels: Floats = medians + corrections
     return levels
 
@@ -269,7 +262,8 @@ def _moderate(pairs: _Pairs, independent: int, loss_left: float) -> _Moderated:
     """
     degrees = pairs.kept - 1
     common, prior = _common_variance(pairs.variance, degrees, independent)
-    moderated = (prior * common + degrees * pairs.variance) / (prior + degrees)
+    squares = prior * common + degrees * pairs.variance
+    moderated = squares / (prior + pairs.kept - 1)
     variance = np.maximum(moderated, pairs.variance)
     is_few = pairs.rounds < len(_MEDIAN_LOSS)
     few_rounds = np.where(is_few, pairs.rounds, 0)
