@@ -166,7 +166,7 @@ def compare_arms(
     levels = _reconcile(logs, pairs.typical)
     is_known = np.isin([*series], known)
     is_used = is_known[first] & is_known[second] & (first < second)
-    used = _Pairs(*(values[is_used] for values in pairs))
+    used = _Pairs._make(values[is_used] for values in pairs)
     # Independent variances of the arms would have one degree of freedom more per arm
     # than that of a single pair.
     independent = len(known) - 2
