@@ -25,7 +25,7 @@ from clientlab.observing import measurement
 from clientlab.testbeds.local import LocalTestbed
 from clientlab.testbeds.servers import choose_workers
 from clientlab.trial.context import PeerAddress, TrialContext
-from clientlab.trial.event_recorder import EventSink
+from clientlab.trial.event_recorder import ChunkSink, ParsedEventSink
 from clientlab.trial.process import load_libraries, make_executor
 from clientlab.trial.sample_log import EventLog
 from clientlab.workload.requests import requests_of
@@ -61,8 +61,8 @@ def rows(rounds: int) -> Iterator[BenchmarkRow]:
                 name, error[1], error[0], error[2], "p50 and maximum", target, met, "ms"
             )
         for name, took in (
-            ("a chunk", _time_sink("take_chunk")),
-            ("a parsed event", _time_sink("take_event")),
+            ("a chunk", _time_sink(ChunkSink)),
+            ("a parsed event", _time_sink(ParsedEventSink)),
         ):
             value, met = 1e6 * median(took), median(took) <= MOST_PER_EVENT
             spread, target = f"range of {len(took)}", f"<= {1e6 * MOST_PER_EVENT:g}"
@@ -104,7 +104,7 @@ def _write_errors(url: str, streams: int) -> tuple[float, float, float]:
     return float(p50), float(p99), float(most)
 
 
-def _time_sink(method: str) -> list[float]:
+def _time_sink(sink_class: type[ChunkSink | ParsedEventSink]) -> list[float]:
     """Return the seconds of a call of a sink, minus those of an empty function, from
     seven turns.
     """
@@ -116,8 +116,8 @@ def _time_sink(method: str) -> list[float]:
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(7):
             log, took = EventLog(Path(folder) / str(turn)), []
-            sink = EventSink(log, 0, _CALLS, re.compile(b"."))
-            for call in (nothing, getattr(sink, method)):
+            sink = sink_class(log, _CALLS, re.compile(b"."), 0)
+            for call in (nothing, sink.take):
                 began = perf_counter()
                 for _ in range(_CALLS):
                     call(_EVENT)

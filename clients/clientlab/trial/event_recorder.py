@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 from clientlab.errors import ClientError
 from clientlab.trial.sample_log import EventLog, SampleLog, write_event
-from clientlab.workload.workload import Request, Workload
+from clientlab.workload.parts import EventStream
 
 _MARK_SIZE = 31  # `@` and 30 digits
 _ERROR = re.compile(
@@ -34,7 +34,8 @@ _PARSED_SSE = rb"^(?!event:|(?:data: ?)?\[DONE\])."
 class EventSink:
     """Takes the events of one stream as the client hands them over.
 
-    `size`: bytes, or characters of parsed texts.
+    `number`: of the request in this shard. `size`: bytes, or characters of parsed
+    texts.
 
     `expected`: how many events the lab's upstream sends; None for the user's own
     server, whose events have no marks, but fit `pattern`.
@@ -56,9 +57,9 @@ class EventSink:
     def __init__(
         self,
         log: EventLog,
-        request: int,
         expected: int | None,
         pattern: re.Pattern[bytes],
+        request: int,
     ) -> None:
         self._log = log
         self._buffer = log.buffer
@@ -71,11 +72,47 @@ class EventSink:
         self._last: bytes | str = b""
         self._pending = b""  # the end of a chunk that may be the beginning of a mark
 
-    def take_event(self, text: str | bytes) -> None:
-        """Take an event, or a line, that the library has parsed.
+    def finish(self, status: int) -> None:
+        """Raise ClientError if the stream had an error event, or events are missing.
 
-        It holds at most one mark.
+        Their order is checked later. A refused request has no events.
         """
+        if status >= 400:
+            return
+        self._check(self._last.encode() if isinstance(self._last, str) else self._last)
+        if not self.count or self._expected not in {None, self.count}:
+            expected = "" if self._expected is None else f" of {self._expected:,}"
+            raise ClientError(
+                "events-missing",
+                f"the stream ended after {self.count:,}{expected} events",
+            )
+
+    def _check(self, piece: bytes) -> None:
+        if _ERROR.search(piece):
+            text = " ".join(piece.decode("utf-8", "replace").split())
+            raise ClientError("event-error", text[:300])
+
+    def _record(self, now: float, mark: bytes) -> None:
+        count = self.count
+        self.count = count + 1
+        place = self._next_place()
+        try:
+            write_event(self._buffer, place, self._request, now, mark, 1)
+        except struct.error:
+            self._buffer = self._log.write_late(place, self._request, now, mark)
+        if count == self._expected:  # a stream without an end
+            raise ClientError(
+                "events-missing", f"the stream goes on after {self._expected:,} events"
+            )
+
+
+class ParsedEventSink(EventSink):
+    """Takes events, or lines, that the library has parsed."""
+
+    __slots__ = ()
+
+    def take(self, text: str | bytes) -> None:
+        """Take an event, which holds at most one mark."""
         now = perf_counter()
         self.size += len(text)
         if self._expected is None:
@@ -91,11 +128,14 @@ class EventSink:
         mark = text[at + 1 : at + _MARK_SIZE]
         self._record(now, mark.encode() if isinstance(mark, str) else mark)
 
-    def take_chunk(self, chunk: bytes) -> None:
-        """Take bytes as they arrived.
 
-        They may end anywhere, and may hold several events.
-        """
+class ChunkSink(EventSink):
+    """Takes bytes as they arrived."""
+
+    __slots__ = ()
+
+    def take(self, chunk: bytes) -> None:
+        """Take a chunk, which may end anywhere, and may hold several events."""
         now = perf_counter()
         self.size += len(chunk)
         chunk = bytes(chunk)  # a memoryview has no `find`
@@ -118,19 +158,6 @@ class EventSink:
             self._record(now, mark)
             at = chunk.find(b"@", end)
 
-    def finish(self) -> None:
-        """Raise ClientError if the stream had an error event, or events are missing.
-
-        Their order is checked later.
-        """
-        self._check(self._last.encode() if isinstance(self._last, str) else self._last)
-        if not self.count or self._expected not in {None, self.count}:
-            expected = "" if self._expected is None else f" of {self._expected:,}"
-            raise ClientError(
-                "events-missing",
-                f"the stream ended after {self.count:,}{expected} events",
-            )
-
     def _take_lines(self, chunk: bytes, now: float) -> None:
         """Count the events in the whole lines of a chunk without marks."""
         whole, _, self._pending = chunk.rpartition(b"\n")
@@ -138,43 +165,18 @@ class EventSink:
         for _ in self._pattern.finditer(whole):
             self._record(now, b"")
 
-    def _check(self, piece: bytes) -> None:
-        if _ERROR.search(piece):
-            text = " ".join(piece.decode("utf-8", "replace").split())
-            raise ClientError("event-error", text[:300])
 
-    def _record(self, now: float, mark: bytes) -> None:
-        count = self.count
-        self.count = count + 1
-        place = self._next_place()
-        try:
-            write_event(self._buffer, place, self._request, now, mark, 1)
-        except struct.error:
-            self._buffer = self._log.write_late(place, self._request, now, mark)
-        if count == self._expected:  # a stream without an end
-            raise ClientError(
-                "events-missing", f"the stream goes on after {self._expected:,} events"
-            )
+def choose_sinks(
+    log: SampleLog, stream: EventStream, client: Any
+) -> Callable[[int], EventSink]:
+    """Return a function from the number of a request to the sink of its events.
 
-
-def follow_events(  # noqa: PLR0913 - what a caller knows
-    log: SampleLog,
-    workload: Workload,
-    client: Any,
-    numbers: Iterable[int],
-    read: Callable[..., Any],
-    *,
-    awaited: bool,
-) -> tuple[Iterator[int], Callable[[Request], Any]]:
-    """Return the numbers, and a `send` that logs a stream's events with its number.
-
-    `read`: the client's method `events`, which hands over parsed events, or only their
-    texts if `hands_over_texts` is true; or its method `stream`, which passes on chunks
-    as they arrive.
+    A client has a method `events`, which hands over parsed events, or only their texts
+    if `hands_over_texts` is true; or a method `stream`, which passes on chunks as they
+    arrive.
     """
-    stream = workload.stream
-    if stream is None or log.events is None:
-        raise ValueError("a workload without a stream")
+    if log.events is None:
+        raise ValueError("the log of a workload without a stream")
     parses = hasattr(client, "events")
     pattern = _TEXTS[stream.format]
     if getattr(client, "hands_over_texts", False):
@@ -182,31 +184,9 @@ def follow_events(  # noqa: PLR0913 - what a caller knows
     elif parses and stream.format == "sse":
         pattern = _PARSED_SSE
     new_sink = partial(
-        EventSink,
+        ParsedEventSink if parses else ChunkSink,
         log.events,
-        expected=stream.events if stream.marks else None,
-        pattern=re.compile(pattern, re.MULTILINE),
+        stream.events if stream.marks else None,
+        re.compile(pattern, re.MULTILINE),
     )
-    current = 0
-
-    def follow() -> Iterator[int]:
-        nonlocal current
-        for number in numbers:
-            current = log.shard + number * log.shards
-            yield number
-
-    def send(request: Request) -> tuple[int, range]:
-        sink = new_sink(current)
-        status = read(request, sink.take_event if parses else sink.take_chunk)
-        if status < 400:
-            sink.finish()
-        return status, range(sink.size)
-
-    async def send_awaited(request: Request) -> tuple[int, range]:
-        sink = new_sink(current)
-        status = await read(request, sink.take_event if parses else sink.take_chunk)
-        if status < 400:
-            sink.finish()
-        return status, range(sink.size)
-
-    return follow(), send_awaited if awaited else send
+    return lambda number: new_sink(log.shard + number * log.shards)

@@ -18,7 +18,7 @@ import json
 import math
 import struct
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -28,7 +28,7 @@ from clientlab.errors import PluginError
 from clientlab.executors.executor_interface import AsyncCaller, Caller
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.trial.context import TrialContext
-from clientlab.trial.event_recorder import follow_events
+from clientlab.trial.event_recorder import choose_sinks
 from clientlab.trial.recording import (
     Admission,
     Recording,
@@ -39,10 +39,15 @@ from clientlab.trial.sample_log import SampleLog, write_record
 from clientlab.workload.load import Arrivals, arrivals_of
 from clientlab.workload.workload import Request, Workload
 
-Send = Callable[[Request], Any]
-"""Returns the status and an object with the body's length, or an awaitable of both."""
+Send = Callable[..., Any]
+"""Sends a request, and returns its status and an object with the body's length.
 
-Follow = Callable[[Iterable[int], Callable[..., Any]], tuple[Iterator[int], Send]]
+It may return an awaitable of both. Some methods of clients take a sink, too, or return
+seconds as well.
+"""
+
+Follow = Callable[[Iterable[int], Send], tuple[Iterable[int], Send]]
+"""Returns the same numbers, and a `Send` that knows the number of its request."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,15 @@ class CallerFactory:
         return arrivals_of(self.context.workload)
 
     def open(self, connections: int) -> Caller:
-        return BlockingCaller(Recording(self.context, connections), connections)
+        recording = Recording(self.context, connections)
+        recording.client.open()
+        return BlockingCaller(recording, connections)
 
     async def aopen(self, connections: int) -> AsyncCaller:
         recording = Recording(self.context, connections)
         await recording.client.open()
         if recording.admission is None:
-            return AsyncioCaller(recording)
+            return AsyncioCaller(recording, awaited=True)
         return PacedAsyncioCaller(recording, recording.admission)
 
     def record(self, connections: int) -> SteppedCaller:
@@ -91,8 +98,20 @@ class CallerFactory:
     loop_factory = staticmethod(find_loop_factory)
 
 
-class BlockingCaller:
-    """Sends requests with a blocking client and records them.
+class _Caller:
+    """What callers with a blocking and with an asyncio client have in common."""
+
+    def __init__(self, recording: Recording, *, awaited: bool) -> None:
+        self._recording = recording
+        self.client = recording.client
+        self._send = choose_send(
+            self.client, recording.context.workload, awaited=awaited
+        )
+        self._follow = choose_follower(recording, awaited=awaited)
+
+
+class BlockingCaller(_Caller):
+    """Sends requests with a blocking client, which is open, and records them.
 
     An error of the client is a record, not an exception.
 
@@ -101,11 +120,7 @@ class BlockingCaller:
     """
 
     def __init__(self, recording: Recording, connections: int) -> None:
-        self._recording = recording
-        self.client: Any = recording.client
-        self.client.open()
-        self._send = choose_send(self.client, recording.context.workload, awaited=False)
-        self._follow = choose_follower(recording, awaited=False)
+        super().__init__(recording, awaited=False)
         if recording.context.warm and connections > 1:
             self._send = self._gather_threads(self._send, connections)
 
@@ -133,7 +148,6 @@ class BlockingCaller:
         buffer = log.buffer
         base = log.base
         stride = log.stride
-        no_room = struct.error
         for number in numbers:
             if number >= same_from:
                 request = same
@@ -165,7 +179,7 @@ class BlockingCaller:
                     code,
                     1,
                 )
-            except no_room:
+            except struct.error:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             # Otherwise two bodies would be in memory while the next one is read.
             body = b""
@@ -174,9 +188,7 @@ class BlockingCaller:
         self.client.close()
         self._recording.close()
 
-    def _gather_threads(
-        self, send: Callable[..., Any], threads: int
-    ) -> Callable[..., Any]:
+    def _gather_threads(self, send: Send, threads: int) -> Send:
         """Return a `send` that waits until each thread has a request, at most for 5 s.
 
         So all threads get warm.
@@ -198,15 +210,8 @@ class BlockingCaller:
         return wait_and_send
 
 
-class AsyncioCaller:
+class AsyncioCaller(_Caller):
     """Sends requests with an asyncio client, which is open, and records them."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-        self._send = choose_send(
-            recording.client, recording.context.workload, awaited=True
-        )
-        self._follow = choose_follower(recording, awaited=True)
 
     async def __call__(self, number: int) -> None:
         await self.send_all((number,))
@@ -227,7 +232,6 @@ class AsyncioCaller:
         buffer = log.buffer
         base = log.base
         stride = log.stride
-        no_room = struct.error
         for number in numbers:
             if number >= same_from:
                 request = same
@@ -259,12 +263,12 @@ class AsyncioCaller:
                     code,
                     1,
                 )
-            except no_room:
+            except struct.error:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""
 
     async def close(self) -> None:
-        await self._recording.client.close()
+        await self.client.close()
         self._recording.close()
 
 
@@ -275,7 +279,7 @@ class PacedAsyncioCaller(AsyncioCaller):
     """
 
     def __init__(self, recording: Recording, admission: Admission) -> None:
-        super().__init__(recording)
+        super().__init__(recording, awaited=True)
         self._admits = admission.admits
 
     async def __call__(self, number: int) -> None:
@@ -363,6 +367,26 @@ class SteppedCaller:
             log.write_late(number, start, seconds, size, status, code)
 
 
+def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
+    """Return the client's method that sends a request of this workload.
+
+    If the workload reads chunks, return a function around that method. It is chosen
+    once per caller, so the timed lines are the same for all workloads.
+    """
+    reading = workload.reading
+    if workload.stream is not None and hasattr(client, "events"):
+        method = client.events
+    elif workload.stream is not None or reading.first_byte:
+        method = client.stream
+    elif reading.elapsed:
+        method = client.timed
+    elif reading.read == "chunks":
+        method = _count_bytes(client.stream, awaited=awaited)
+    else:
+        method = client.send
+    return method  # type: ignore[no-any-return]
+
+
 def choose_follower(recording: Recording, *, awaited: bool) -> Follow | None:
     """Return what makes a `send` that knows the number of its request.
 
@@ -371,38 +395,31 @@ def choose_follower(recording: Recording, *, awaited: bool) -> Follow | None:
     workload = recording.context.workload
     log = recording.log
     if workload.stream is not None:
-        return partial(follow_events, log, workload, recording.client, awaited=awaited)
-    if workload.reading.elapsed or workload.reading.first_byte:
-        return partial(log_times, log, awaited=awaited)
+        new_sink = choose_sinks(log, workload.stream, recording.client)
+        return partial(_follow_sinks, new_sink, awaited=awaited)
+    if workload.reading.first_byte:
+        return partial(_follow_sinks, partial(_FirstByteSink, log), awaited=awaited)
+    if workload.reading.elapsed:
+        return partial(_follow_times, log, awaited=awaited)
     return None
 
 
-def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
-    """Return the function that sends a request of this workload.
+def _count_bytes(stream: Send, *, awaited: bool) -> Send:
+    """Return a `send` that keeps only the size of the body.
 
-    It is a method of the client, or reads chunks. It is chosen once per caller, so the
-    timed lines are the same for all workloads.
+    A sink with methods, as below, would cost more than these closures.
     """
-    if workload.stream is not None:  # `follow_events` gives it a sink
-        return client.events if hasattr(client, "events") else client.stream  # type: ignore[no-any-return]
-    if workload.reading.first_byte:
-        return _time_first_byte(client.stream, awaited=awaited)
-    if workload.reading.elapsed or workload.reading.read != "chunks":
-        method: Send = client.timed if workload.reading.elapsed else client.send
-        return method
-    stream = client.stream
 
-    def send(request: Request) -> tuple[int, Sized]:
+    def send(request: Request) -> tuple[int, range]:
         size = 0
 
         def discard(chunk: bytes) -> None:
             nonlocal size
             size += len(chunk)
 
-        # The recorder only uses the body's length.
         return stream(request, discard), range(size)
 
-    async def send_awaited(request: Request) -> tuple[int, Sized]:
+    async def send_awaited(request: Request) -> tuple[int, range]:
         size = 0
 
         def discard(chunk: bytes) -> None:
@@ -414,50 +431,41 @@ def choose_send(client: Any, workload: Workload, *, awaited: bool) -> Send:
     return send_awaited if awaited else send
 
 
-class _FirstByte:
-    """A sink that keeps only a body's size and the moment when its first byte came."""
-
-    __slots__ = ("came", "size")
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.came = 0.0
-
-    def take(self, chunk: bytes) -> None:
-        if not self.size:
-            self.came = perf_counter()
-        self.size += len(chunk)
-
-    def seconds_since(self) -> float:
-        """Return the seconds since the first byte, or 0 if there was none."""
-        return perf_counter() - self.came if self.size else 0.0
-
-
-def _time_first_byte(stream: Callable[..., Any], *, awaited: bool) -> Send:
-    """Return a `send` that also returns the seconds since the first byte of the body.
+class _FirstByteSink:
+    """Logs the seconds since the first byte of the body came; 0 if there was none.
 
     Only the recorder knows when the timed span began, but the span ends when `send`
     returns. So the time to the first byte is the span without these seconds.
     """
 
-    def timed(request: Request) -> tuple[int, Sized, float]:
-        sink = _FirstByte()
-        return stream(request, sink.take), range(sink.size), sink.seconds_since()
+    __slots__ = ("_came", "_log", "_number", "size")
 
-    async def timed_awaited(request: Request) -> tuple[int, Sized, float]:
-        sink = _FirstByte()
-        return await stream(request, sink.take), range(sink.size), sink.seconds_since()
+    def __init__(self, log: SampleLog, number: int) -> None:
+        self._log = log
+        self._number = number
+        self.size = 0
 
-    return timed_awaited if awaited else timed
+    def take(self, chunk: bytes) -> None:
+        if not self.size:
+            self._came = perf_counter()
+        self.size += len(chunk)
+
+    def finish(self, _status: int) -> None:
+        seconds = perf_counter() - self._came if self.size else 0.0
+        self._log.write_elapsed(self._number, seconds)
 
 
-def log_times(
-    log: SampleLog, numbers: Iterable[int], timed: Send, *, awaited: bool
-) -> tuple[Iterator[int], Send]:
-    """Return the numbers, and a `send` that logs the third value of `timed`.
+def _follow_sinks(
+    new_sink: Callable[[int], Any],
+    numbers: Iterable[int],
+    read: Send,
+    *,
+    awaited: bool,
+) -> tuple[Iterable[int], Send]:
+    """Return a `send` that reads each response into a new sink.
 
-    It logs that before the request's record is done: the library's own time, or the
-    time since the first byte.
+    `new_sink`: from the number of a request to its sink. `read`: a client's method that
+    gives each piece to the sink, and returns the status.
     """
     current = 0
 
@@ -466,12 +474,41 @@ def log_times(
         for current in numbers:  # noqa: UP028 - `send` needs the number
             yield current
 
-    def send(request: Request) -> tuple[int, Sized]:
+    def send(request: Request) -> tuple[int, range]:
+        sink = new_sink(current)
+        status = read(request, sink.take)
+        sink.finish(status)
+        return status, range(sink.size)
+
+    async def send_awaited(request: Request) -> tuple[int, range]:
+        sink = new_sink(current)
+        status = await read(request, sink.take)
+        sink.finish(status)
+        return status, range(sink.size)
+
+    return follow(), send_awaited if awaited else send
+
+
+def _follow_times(
+    log: SampleLog, numbers: Iterable[int], timed: Send, *, awaited: bool
+) -> tuple[Iterable[int], Send]:
+    """Return a `send` that logs the library's own seconds, the third value of `timed`.
+
+    They are logged before the request's record is done.
+    """
+    current = 0
+
+    def follow() -> Iterator[int]:
+        nonlocal current
+        for current in numbers:  # noqa: UP028 - `send` needs the number
+            yield current
+
+    def send(request: Request) -> tuple[int, Any]:
         status, body, seconds = timed(request)
         log.write_elapsed(current, seconds)
         return status, body
 
-    async def send_awaited(request: Request) -> tuple[int, Sized]:
+    async def send_awaited(request: Request) -> tuple[int, Any]:
         status, body, seconds = await timed(request)
         log.write_elapsed(current, seconds)
         return status, body
