@@ -12,6 +12,7 @@ from clientlab import strategies
 from clientlab.clients.apache_bench import percentiles, spread
 from clientlab.conformance.server import Last, counting_server, ok
 from clientlab.errors import LabError
+from clientlab.observing.measurement import TrialEvents
 from clientlab.workload.values import Delay, Statuses
 from clientlab.workload.workload import make_workload
 from clients.measured import measure
@@ -51,7 +52,7 @@ def test_n_requests_are_completed_and_recorded():
         warmup=2,
     )
     with counting_server(answer) as server:
-        measured = measure("ab", workload, server.url, on_start=server.reset)
+        measured = measure("ab", workload, server.url, events=TrialEvents(server.reset))
         assert requests <= len(server.seen) < requests + in_flight
         assert {(seen.method, seen.target, len(seen.body)) for seen in server.seen} == {
             ("POST", "/item?x=1", 312)
@@ -77,7 +78,9 @@ def test_concurrency_and_connections_agree_with_the_server(strategy):
     requests = 120
     with counting_server(answer, hold=0.01) as server:
         workload = make_workload(requests=requests, concurrency=in_flight, warmup=1)
-        measured = measure(strategy, workload, server.url, on_start=server.reset)
+        measured = measure(
+            strategy, workload, server.url, events=TrialEvents(server.reset)
+        )
         assert server.most_in_flight == in_flight
         assert server.connections == (in_flight if strategy == "ab" else requests)
         assert measured.outcome.connections_begun == server.connections

@@ -274,9 +274,10 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         address = PeerAddress(server.url, ca_file=CA_FILE)
         context = TrialContext(strategy, workload, address, folder)
-        trial = measurement.measure(
-            context, on_start=server.reset, on_progress=lambda _: watch(Path(folder))
+        events = measurement.TrialEvents(
+            on_start=server.reset, on_progress=lambda *_: watch(Path(folder))
         )
+        trial = measurement.measure(context, events=events)
     return Evidence(
         strategy, workload, server, trial.outcome, trial.samples, trial.streams
     )

@@ -105,6 +105,28 @@ def nothing(*_arguments: object) -> None:
     """Default callback."""
 
 
+@dataclass(frozen=True)
+class TrialEvents:
+    """Callbacks of a running trial. One that raises an exception ends the trial."""
+
+    on_start: Callable[[], float | None] = nothing
+    """Just before the measured part, or each slice, while the trial waits.
+
+    It may return the moment at which the measured part begins, in monotonic seconds. By
+    default, it begins at once, and in all shards of a divided trial together.
+    """
+
+    on_end: Callable[[], None] = nothing
+    """Just after the measured part, or each slice, while the trial waits."""
+
+    on_progress: Callable[[int, int], None] = nothing
+    """Every half second.
+
+    It gets the number of finished requests, and that of the failures since the last
+    request that succeeded.
+    """
+
+
 def measure(context: TrialContext, **options: Any) -> Measurement:
     """Run one trial in fresh processes, one for each shard.
 
@@ -122,17 +144,14 @@ def take_steps(steps: Generator[None, None, _Result]) -> _Result:
         return cast("_Result", ended.value)
 
 
-def measure_by_steps(  # noqa: PLR0913 - the limits of a trial, and its callbacks
+def measure_by_steps(  # noqa: PLR0913 - the limits of a trial
     context: TrialContext,
+    events: TrialEvents = TrialEvents(),
     *,
     interpreter: Interpreter = OWN,
     deadline: float = math.inf,
     cpus: Collection[int] = (),
     patience: float = 30.0,
-    on_start: Callable[[], float | None] = nothing,
-    on_end: Callable[[], None] = nothing,
-    on_progress: Callable[[int], None] = nothing,
-    on_failures: Callable[[int], None] = nothing,
 ) -> Generator[None, None, Measurement]:
     """Run one trial by steps: start its processes, warm up, measure each slice.
 
@@ -142,27 +161,19 @@ def measure_by_steps(  # noqa: PLR0913 - the limits of a trial, and its callback
     `deadline`: seconds from the start of its processes after which the trial has
     failed. `cpus`: those that they may use; empty means those of this process.
     `patience`: seconds beyond the workload's timeout after which a trial without
-    progress is stalled. `on_start`, `on_end`: called just before and after the measured
-    part, or each slice, while the trial waits. `on_start` may return the moment at
-    which the measured part begins, in monotonic seconds; by default it begins at once,
-    and in all shards of a divided trial together. `on_progress` gets the number of
-    finished requests every half second, `on_failures` that of the failures since the
-    last request that succeeded.
+    progress is stalled.
 
     Raise TrialFailed if the strategy cannot do its workload, or reaches one of its
     limits. After any exception, including those of the callbacks, no process of the
     trial is left.
     """
     with TrialProcesses(context, interpreter, cpus) as processes:
-        watch = Watch(context, processes, deadline, patience, on_progress, on_failures)
-        with watch.pause():
-            yield
+        watch = Watch(context, processes, events, deadline, patience)
+        yield from watch.pause()
         watch.wait_for("waiting" if context.slices > 1 else "ready")
         rests = Rests(processes, Path(context.folder))
         lock_waits = LockWaits(processes.pids if _has_threads(context) else list)
-        trial = _WarmTrial(
-            context, processes, watch, rests, lock_waits, on_start, on_end
-        )
+        trial = _WarmTrial(context, processes, events, watch, rests, lock_waits)
         if context.slices > 1:
             firsts = yield from trial.measure_slices()
         else:
@@ -187,16 +198,14 @@ class _WarmTrial:
 
     context: TrialContext
     processes: TrialProcesses
+    events: TrialEvents
     watch: Watch
     rests: Rests
     lock_waits: LockWaits
-    on_start: Callable[[], float | None]
-    on_end: Callable[[], None]
 
     def measure_whole(self) -> Generator[None, None, None]:
         """Measure in one piece."""
-        with self.watch.pause():
-            yield
+        yield from self.watch.pause()
         start = self._begin()
         if start is None and self.context.shards > 1:
             start = time.perf_counter() + START_AHEAD
@@ -214,8 +223,7 @@ class _WarmTrial:
         count = choose_slices(self.context, wave)
         firsts: list[int] = []
         for index in range(count):
-            with self.watch.pause():
-                yield
+            yield from self.watch.pause()
             with _between_slices():
                 if index:
                     self.watch.wait_for("waiting")
@@ -233,13 +241,13 @@ class _WarmTrial:
             self.rests.sent(is_last=is_last)
             if not is_last:
                 self.rests.over()
-                self.on_end()
+                self.events.on_end()
                 with _between_slices():
                     self.processes.resume()
         return firsts
 
     def _begin(self) -> float | None:
-        start = self.on_start()
+        start = self.events.on_start()
         self.rests.start()
         self.watch.begin("measured")
         return start
@@ -251,15 +259,15 @@ class _WarmTrial:
         """
         self.watch.begin("end")
         self.processes.resume()
-        events = self.processes.wait_for("done", self.watch.count_finished)
-        done = [Done(**figures) for figures in events]
+        done = [Done(**figures) for figures in self.watch.wait_for("done")]
         self.rests.over()
         outcomes, disturbance = self.rests.end(done, self.lock_waits.share)
-        self.on_end()
+        self.events.on_end()
         self.processes.resume()
         for process in self.processes.each:
             process.wait()
-        outcome = outcomes[0] if len(outcomes) == 1 else sum_outcomes(outcomes)
+        is_divided = len(outcomes) > 1
+        outcome = sum_outcomes(outcomes) if is_divided else outcomes[0]
         outcome = outcome.updated(disturbance=disturbance)
         folder = Path(self.context.folder)
         samples = read_measured(folder)
@@ -269,21 +277,27 @@ class _WarmTrial:
             samples = replace(samples, delay_shares=shares)
         has_streams = self.context.workload.stream is not None
         streams = read_streams(folder, samples) if has_streams else None
-        tool = None
-        if (folder / TOOL_FILE).exists():
-            note = (folder / TOOL_FILE).read_text(encoding="ascii")
-            tool = ToolNote(**json.loads(note))
-            changes: dict[str, Any] = dict.fromkeys(_UNKNOWN_OF_TOOLS)
-            changes["wall_seconds"] = tool.wall_seconds
-            changes["cpu_seconds"] = tool.cpu_seconds
-            outcome = outcome.updated(**changes)
+        tool = _read_tool_note(folder)
+        if tool is not None:
+            outcome = outcome.updated(
+                **dict.fromkeys(_UNKNOWN_OF_TOOLS),
+                wall_seconds=tool.wall_seconds,
+                cpu_seconds=tool.cpu_seconds,
+            )
         return Measurement(
             outcome,
             _join_slices(samples, done[0].slices),
             tool,
-            tuple(outcomes) if len(outcomes) > 1 else (),
+            tuple(outcomes) if is_divided else (),
             streams,
         )
+
+
+def _read_tool_note(folder: Path) -> ToolNote | None:
+    path = folder / TOOL_FILE
+    if not path.exists():
+        return None
+    return ToolNote(**json.loads(path.read_text(encoding="ascii")))
 
 
 def choose_slices(context: TrialContext, wave: float | None) -> int:
@@ -359,37 +373,36 @@ class Watch:
     longest time that one may take.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the limits, and two callbacks
+    def __init__(
         self,
         context: TrialContext,
         processes: TrialProcesses,
+        events: TrialEvents,
         deadline: float,
         patience: float,
-        on_progress: Callable[[int], None],
-        on_failures: Callable[[int], None],
     ) -> None:
         workload = context.workload
+        limits = workload.limits
         client = strategies.client_spec(context.strategy.client)
         folder = Path(context.folder)
         self._processes = processes
+        self._events = events
         self._has_tool = bool(client.program)
-        self._on_progress = on_progress
-        self._on_failures = on_failures
         self._folders = folder, folder / WARM_UP_FOLDER
         self._counters = [FinishedCounter(folder) for folder in self._folders]
         self._began = time.monotonic()
         self._deadline = deadline
-        self._timeout = workload.limits.timeout
-        self._patience = workload.limits.timeout + patience
+        self._timeout = limits.timeout
+        self._patience = limits.timeout + patience
         self._pause = longest_pause(workload)
-        if workload.limits.request_limit is None:
+        if limits.request_limit is None:
             self._request_seconds = self._patience + stream_seconds(workload)
         else:
-            self._request_seconds = workload.limits.request_limit
-        if workload.limits.memory_limit is None:
+            self._request_seconds = limits.request_limit
+        if limits.memory_limit is None:
             self._most_bytes = _SHARE_OF_FREE * _find_free_memory()
         else:
-            self._most_bytes = workload.limits.memory_limit * context.shards
+            self._most_bytes = limits.memory_limit * context.shards
         if context.warm:
             shards = [context.of_shard(shard) for shard in range(context.shards)]
             self._warm_up = sum(shard.warm_up for shard in shards)
@@ -397,12 +410,12 @@ class Watch:
             self._warm_up = workload.load.warmup * context.shards
         planned = requests_in(workload)
         self._requests = math.inf if planned is None else planned
-        self._before = 0, 0
+        self._finished = 0
+        self._failed = 0
         self._failed_in_a_row = 0
         self.begin("warm-up")
 
-    @contextlib.contextmanager
-    def pause(self) -> Iterator[None]:
+    def pause(self) -> Generator[None, None, None]:
         """Let others be measured. Their time does not count for the deadline."""
         began = time.monotonic()
         yield
@@ -410,9 +423,7 @@ class Watch:
 
     def begin(self, part: Literal["warm-up", "measured", "end"]) -> None:
         """Go on with the next part of the trial."""
-        # A tool reports nothing before its end, and enforces the workload's timeout
-        # itself.
-        self._waits_for_tool = self._has_tool and part == "measured"
+        self._part = part
         self._until = {
             "warm-up": self._warm_up,
             "measured": self._warm_up + self._requests,
@@ -421,21 +432,29 @@ class Watch:
         self._seen: tuple[int, ...] = ()
         self._since = time.monotonic()
 
-    def wait_for(self, event: str, look: Callable[[], None] = nothing) -> None:
-        """Wait until each process has sent this event.
+    def wait_for(
+        self, event: str, look: Callable[[], None] = nothing
+    ) -> list[dict[str, Any]]:
+        """Wait until each process has sent this event, and return the events' figures.
 
         `look` is called twice a second until then.
         """
-        self._since = time.monotonic()
-        self._processes.wait_for(event, lambda: self.report_progress(look))
 
-    def count_finished(self) -> int:
-        """Return the number of finished requests, including the warm-up.
+        def look_at_all() -> None:
+            look()
+            self.look()
+
+        self._since = time.monotonic()
+        return self._processes.wait_for(event, look_at_all)
+
+    def look(self) -> None:
+        """Count the finished requests, and report them.
 
         Raise TrialFailed if a limit is reached.
         """
         measured, warmed_up = (counter.count() for counter in self._counters)
         finished = measured + warmed_up
+        self._count_failures(finished)
         senders: set[int] = set()
         for folder in self._folders:
             senders |= {note.pid for note in process_notes(folder)}
@@ -447,8 +466,20 @@ class Watch:
                 f" {measured:,} requests finished; set a longer `deadline` for the"
                 " workload"
             )
-        self._on_progress(measured)
-        return finished
+        # At the end, nothing is sent that could end a row of failures.
+        in_a_row = 0 if self._part == "end" else self._failed_in_a_row
+        self._events.on_progress(measured, in_a_row)
+
+    def _count_failures(self, finished: int) -> None:
+        """Count failures in a row. A success since the last look ends the row."""
+        failed = sum(counter.failed for counter in self._counters)
+        new_failed = failed - self._failed
+        if new_failed == finished - self._finished:
+            self._failed_in_a_row += new_failed
+        else:
+            self._failed_in_a_row = 0
+        self._finished = finished
+        self._failed = failed
 
     def _check_memory(self, pids: set[int]) -> None:
         held = 0  # resident bytes that no file backs (on macOS, all)
@@ -471,13 +502,16 @@ class Watch:
     def _check_progress(self, finished: int, senders: int) -> None:
         now = time.monotonic()
         is_sending = senders > 0 and finished < self._until
+        # A tool reports nothing before its end, and enforces the workload's timeout
+        # itself.
+        waits_for_tool = self._has_tool and self._part == "measured"
         longest = self._request_seconds
         if not is_sending:
             longest = max(self._patience, longest)
         if (finished, senders) != self._seen:
             self._seen = finished, senders
             self._since = now
-        elif now - self._since > longest + self._pause and not self._waits_for_tool:
+        elif now - self._since > longest + self._pause and not waits_for_tool:
             cause = ""
             if is_sending:
                 cause = (
@@ -486,24 +520,6 @@ class Watch:
                     " has no time limit"
                 )
             raise TrialStalled(f"stalled: no request ended for {longest:g} s{cause}")
-
-    def report_progress(self, look: Callable[[], None] = nothing) -> int:
-        """Call `look`, count the finished requests, and report failures in a row.
-
-        A success since the last call ends a row of failures.
-        """
-        look()
-        finished = self.count_finished()
-        failed = sum(counter.failed for counter in self._counters)
-        finished_before, failed_before = self._before
-        new_failed = failed - failed_before
-        if new_failed == finished - finished_before:
-            self._failed_in_a_row += new_failed
-        else:
-            self._failed_in_a_row = 0
-        self._before = finished, failed
-        self._on_failures(self._failed_in_a_row)
-        return finished
 
 
 def _find_free_memory() -> int:

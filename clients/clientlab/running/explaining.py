@@ -25,7 +25,7 @@ from clientlab import strategies
 from clientlab.analysis import profiles
 from clientlab.analysis.waits import Trace, find_waits
 from clientlab.errors import LabError, ServerLost
-from clientlab.observing.measurement import Measurement, measure
+from clientlab.observing.measurement import Measurement, TrialEvents, measure
 from clientlab.observing.process_handle import OWN, TrialFailed
 from clientlab.results.document import Run
 from clientlab.results.explanation import Explanation, Profile
@@ -150,10 +150,9 @@ class _Explainer:
             )
             return measure(
                 context,
+                events=TrialEvents(begin, profiler.stop),
                 interpreter=interpreter,
                 deadline=compute_deadline(workload, concurrency, arm.link),
-                on_start=begin,
-                on_end=profiler.stop,
             )
 
     def _read(

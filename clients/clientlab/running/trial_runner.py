@@ -27,6 +27,7 @@ from clientlab.analysis.finish import Begun, finish_trial
 from clientlab.analysis.shards import AgreedStart, ShardReport, make_shard_report
 from clientlab.errors import ERROR_OTHER, FieldError, LabError, ServerLost
 from clientlab.observing.measurement import (
+    TrialEvents,
     measure,
     measure_by_steps,
     nothing,
@@ -276,7 +277,7 @@ class TrialRunner:
     ) -> _Steps:
         planned, workload = begun.planned, begun.workload
         testbed, target = self._testbed_of(planned), planned.target
-        watch = TrialWatch(testbed, planned, workload, progressed)
+        watch = ServerWatch(testbed, planned, workload, progressed)
         readings: list[ServerCounters] = []  # before and after each slice
 
         def read_before() -> float | None:
@@ -303,13 +304,10 @@ class TrialRunner:
         )
         measurement = yield from measure_by_steps(
             context,
+            TrialEvents(read_before, read_after, watch.look),
             interpreter=self._interpreter_of(planned.environment),
             deadline=begun.deadline_seconds or math.inf,
-            on_progress=watch.report_progress,
             cpus=() if self.placement is None else self.placement.client,
-            on_start=read_before,
-            on_end=read_after,
-            on_failures=watch.check_failures,
         )
         if start is not None and isinstance(workload, ShardWorkload):
             before, after = readings
@@ -385,9 +383,9 @@ def compute_deadline(
     return _FLOOR_SECONDS + 2 * workload.limits.timeout + duration + requests * each
 
 
-class TrialWatch:
-    """Watches the servers of a running trial, so that it does not wait for the timeout
-    of each request.
+class ServerWatch:
+    """Looks after the servers of a running trial, so that it does not wait for the
+    timeout of each request.
     """
 
     def __init__(
@@ -407,31 +405,28 @@ class TrialWatch:
         self._patience = 0.0 if _is_own(planned.upstream) else OUTAGE_SECONDS
         self.warms_up = True
 
-    def report_progress(self, finished: int) -> None:
-        """Look at the servers' processes.
+    def look(self, finished: int, failed_in_a_row: int) -> None:
+        """Report progress, look at the servers' processes, and make a health check
+        while requests fail (see `TrialEvents.on_progress`).
 
-        `finished`: requests so far. Raise ServerLost.
+        Raise ServerLost, or TrialFailed if health checks failed for as long as the
+        server may not answer, and no request has succeeded since.
         """
         self._progressed(None if self.warms_up else finished)
         if time.monotonic() - self._looked > _LOOK_SECONDS:
             self._testbed.check()
             self._looked = time.monotonic()
-
-    def check_failures(self, in_a_row: int) -> None:
-        """Make a health check while requests fail.
-
-        `in_a_row`: failed requests since the last success.
-
-        Raise ServerLost, or TrialFailed if health checks failed for as long as the
-        server may not answer, and no request has succeeded since.
-        """
-        if in_a_row < FAILURES_IN_A_ROW:
+        if failed_in_a_row < FAILURES_IN_A_ROW:
             self._trouble = None
-            return
+        else:
+            self._check_health(failed_in_a_row)
+
+    def _check_health(self, failed_in_a_row: int) -> None:
         now = time.monotonic()
         if self._trouble is not None and now - self._troubled_since >= self._patience:
             raise TrialFailed(
-                f"ended after {in_a_row:,} failed requests in a row: {self._trouble}"
+                f"ended after {failed_in_a_row:,} failed requests in a row:"
+                f" {self._trouble}"
             )
         if now - self._asked > _LOOK_SECONDS:
             # A server that is gone is started again, and the trial measured once more.

@@ -21,6 +21,7 @@ import pytest
 from clientlab import strategies
 from clientlab.conformance.server import Stall, counting_server, ok
 from clientlab.observing import measurement
+from clientlab.observing.measurement import TrialEvents
 from clientlab.observing.process_handle import OWN, Interpreter, TrialFailed
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.sample_log import SampleLog
@@ -250,7 +251,7 @@ def test_a_process_without_descriptors_says_so_and_counts_what_it_opened(strateg
     with counting_server(hold=0.1) as server:
         workload = make_workload(requests=2 * WANTED, concurrency=WANTED, warmup=0)
         measured = measure(
-            strategy, workload, server.url, on_start=leave_few_descriptors
+            strategy, workload, server.url, events=TrialEvents(leave_few_descriptors)
         )
         assert set(measured.samples.errors) == {"other:EMFILE"}
         assert measured.outcome.connections_opened == server.accepted > 0
@@ -296,7 +297,7 @@ def test_a_trial_that_is_killed_takes_its_pool_with_it():
     """
     pool = []
 
-    def kill_after_some(finished):
+    def kill_after_some(finished, _failures):
         if finished >= 5 and not pool:
             (trial,) = (one for one in trial_processes() if one.ppid() == os.getpid())
             pool.extend(trial.children())
@@ -309,7 +310,7 @@ def test_a_trial_that_is_killed_takes_its_pool_with_it():
                 "requests-session@processes",
                 workload,
                 server.url,
-                on_progress=kill_after_some,
+                events=TrialEvents(on_progress=kill_after_some),
                 patience=-26,
             )
     assert len(pool) == 4
@@ -355,32 +356,34 @@ def test_a_trial_ends_at_each_of_its_limits(answer, workload, limits, reason):
 
 def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
     seen = []
-    finished = []
     context = TrialContext(
         strategies.find("http.client"),
         make_workload(),
         PeerAddress("http://host"),
         str(tmp_path),
     )
+    events = TrialEvents(on_progress=lambda *progress: seen.append(progress))
+    processes = SimpleNamespace(each=[])
     watch = measurement.Watch(
-        context, SimpleNamespace(each=[]), math.inf, 30, finished.append, seen.append
+        context, processes, events, deadline=math.inf, patience=30
     )
-    warm_up = SampleLog(tmp_path / "warm-up", 0, 4)
-    log = SampleLog(tmp_path, 0, 20)
-    looks = [watch.report_progress()]
+    warm_up, log = SampleLog(tmp_path / "warm-up", 0, 4), SampleLog(tmp_path, 0, 20)
+    watch.look()
     warm_up.write_late(0, 1.0, 0.1, 0, 0, 1)
-    looks.append(watch.report_progress())
+    watch.look()
     for number in range(3):
         log.write_late(number, 2.0, 0.1, 0, 0, 1)
-    looks.append(watch.report_progress())
+    watch.look()
     log.write_late(3, 3.0, 0.1, 0, 200, 0)
     log.write_late(4, 3.0, 0.1, 0, 0, 1)
-    looks += [watch.report_progress(), watch.report_progress()]
+    watch.look()
+    watch.look()
+    watch.begin("end")  # nothing is sent any more
+    log.write_late(5, 3.0, 0.1, 0, 0, 1)
+    watch.look()
     warm_up.close(0)
     log.close(0)
-    assert looks == [0, 1, 4, 6, 6]
-    assert finished == [0, 0, 3, 5, 5]
-    assert seen == [0, 1, 4, 0, 0]
+    assert seen == [(0, 0), (0, 1), (3, 4), (5, 0), (5, 0), (6, 0)]
 
 
 @pytest.mark.parametrize("client", ["requests-session", "aiohttp"])

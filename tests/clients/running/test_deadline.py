@@ -11,7 +11,7 @@ from clientlab.observing.process_handle import TrialFailed
 from clientlab.running.schedule import estimate_seconds
 from clientlab.running.trial_runner import (
     FAILURES_IN_A_ROW,
-    TrialWatch,
+    ServerWatch,
     compute_deadline,
 )
 from clientlab.workload.values import Delay, Link
@@ -73,10 +73,10 @@ class FakeServers:
         return "no answer" if self.broken else None
 
 
-def watch_servers(**servers) -> tuple[FakeServers, TrialWatch]:
+def watch_servers(**servers) -> tuple[FakeServers, ServerWatch]:
     watched = FakeServers()
     vars(watched).update(servers)
-    return watched, TrialWatch(
+    return watched, ServerWatch(
         watched, a_planned_trial(), make_workload(), lambda _: None
     )
 
@@ -87,15 +87,15 @@ def test_a_failed_health_check_ends_a_trial_whose_requests_keep_failing():
     The trial goes on if a request succeeds before the next look.
     """
     servers, watch = watch_servers()
-    watch.check_failures(FAILURES_IN_A_ROW - 1)
+    watch.look(0, FAILURES_IN_A_ROW - 1)
     assert servers.asked == 0
     for in_a_row in (5, 0, 3, 9):
-        watch.check_failures(in_a_row)
+        watch.look(0, in_a_row)
     assert servers.asked == 1  # the last one was a moment ago
     servers, watch = watch_servers()
-    watch.check_failures(5)
+    watch.look(0, 5)
     with pytest.raises(TrialFailed, match="no answer"):
-        watch.check_failures(1200)
+        watch.look(0, 1200)
 
 
 def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatch):
@@ -103,7 +103,7 @@ def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatc
     seconds = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: seconds[0])
     planned = a_planned_trial().updated(upstream="mine")
-    watch = TrialWatch(servers, planned, make_workload(), lambda _: None)
+    watch = ServerWatch(servers, planned, make_workload(), lambda _: None)
     for now, broken in (
         (3, True),
         (6, True),
@@ -112,18 +112,17 @@ def test_an_outage_of_a_users_server_is_a_result_unless_it_stays_away(monkeypatc
         (18, True),
         (30, True),
     ):
-        seconds[0] = now
-        servers.broken = broken
-        watch.check_failures(100)
+        seconds[0], servers.broken = now, broken
+        watch.look(0, 100)
     seconds[0] = 34
     with pytest.raises(TrialFailed, match="no answer"):
-        watch.check_failures(100)
+        watch.look(0, 100)
 
 
 def test_a_trial_goes_on_if_the_server_is_healthy_and_is_lost_if_it_is_gone():
     servers, watch = watch_servers(broken=False)
     for failed in range(5, 50):
-        watch.check_failures(failed)
+        watch.look(0, failed)
     assert servers.asked == 1
     with pytest.raises(ServerLost):
-        watch_servers(lost=True)[1].check_failures(5)
+        watch_servers(lost=True)[1].look(0, 5)

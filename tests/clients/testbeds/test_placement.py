@@ -9,6 +9,7 @@ import pytest
 from clientlab.conformance.server import counting_server
 from clientlab.errors import FieldError
 from clientlab.machine.usage import cpu_usable
+from clientlab.observing.measurement import TrialEvents
 from clientlab.testbeds.local import group_by_core, place, place_here
 from clientlab.testbeds.servers import choose_workers
 from clientlab.workload.workload import make_workload
@@ -67,7 +68,13 @@ def test_all_processes_of_a_trial_stay_on_their_cpus():
         workload = make_workload(
             requests=4, warmup=0, concurrency=2, connections="warm"
         )
-        measure("urllib3@processes", workload, server.url, cpus=[cpu], on_start=note)
+        measure(
+            "urllib3@processes",
+            workload,
+            server.url,
+            cpus=[cpu],
+            events=TrialEvents(note),
+        )
     assert found == [[cpu]] * 3  # the pool has two
 
 
