@@ -40,11 +40,11 @@ from clientlab.executors import pacing
 from clientlab.executors.executor_interface import Executor, RequestNumbers
 from clientlab.executors.pacing import PacedNumbers
 from clientlab.machine import usage
-from clientlab.trial.context import WARM_UP_FOLDER, Done, TrialContext
+from clientlab.trial.context import WARM_UP_FOLDER, TrialContext
 from clientlab.trial.recorder import CallerFactory
 from clientlab.trial.recording import preallocate
 from clientlab.trial.sample_log import begin_schedule, begin_slice
-from clientlab.workload.load import arrivals_of
+from clientlab.workload.load import Arrivals, arrivals_of
 from clientlab.workload.recordings import read_recorded_requests
 
 
@@ -174,12 +174,14 @@ class _SteadyCpu:
 
         Return None twice if there are no steady parts.
         """
-        complete = [readings[:2] for readings in self._slices if len(readings) > 1]
-        if not complete:
-            return None, None
-        seconds = sum(end - begin for (_, begin), (_, end) in complete)
-        requests = sum(after - first for (first, _), (after, _) in complete)
-        return seconds, requests
+        seconds = 0.0
+        requests = 0
+        for readings in self._slices:
+            if len(readings) > 1:
+                (first, begin), (after, end) = readings[:2]
+                seconds += end - begin
+                requests += after - first
+        return (seconds, requests) if requests else (None, None)
 
 
 class _Stopwatch:
@@ -228,24 +230,17 @@ def _run_whole(
     clock = _Stopwatch()
     if not context.warm and schedule is None:
         executor.open()
-    began = clock.began if start is None else start
     steady = _SteadyCpu(context.concurrency)
-    if schedule is not None:
-        begin_schedule(Path(context.folder), began)
-        numbers: RequestNumbers = PacedNumbers(schedule, began)
-    elif workload.load.requests is not None:
-        numbers = RequestNumbers(workload.load.requests)
-    else:
-        # At least as many requests begin as may be in flight.
-        deadline = began + (workload.load.duration or 0.0)
-        numbers = steady.numbers_until(deadline, least=context.concurrency)
+    began = clock.began if start is None else start
+    numbers = _choose_numbers(context, schedule, began, steady)
     executor.run(numbers)
     clock.rest(events)
     closes_later = context.warm or workload.cold
     if not closes_later:
         executor.close()
     wall, cpu = clock.read()
-    done = _make_done(
+    _report_done(
+        events,
         steady,
         began=clock.began,
         wall_seconds=wall + import_seconds,
@@ -253,15 +248,33 @@ def _run_whole(
         extended=numbers.extended if numbers.count is None else None,
         import_seconds=import_seconds,
     )
-    events.send_and_wait("done", **vars(done))
     if closes_later:
         executor.close()
 
 
-def _make_done(steady: _SteadyCpu, **figures: Any) -> Done:
-    """Return these figures with those of the process, which has done its work."""
+def _choose_numbers(
+    context: TrialContext, schedule: Arrivals | None, began: float, steady: _SteadyCpu
+) -> RequestNumbers:
+    """Return the numbers of the requests of a load that begins at `began`."""
+    load = context.workload.load
+    if schedule is not None:
+        begin_schedule(Path(context.folder), began)
+        return PacedNumbers(schedule, began)
+    if load.requests is not None:
+        return RequestNumbers(load.requests)
+    # At least as many requests begin as may be in flight.
+    deadline = began + (load.duration or 0.0)
+    return steady.numbers_until(deadline, least=context.concurrency)
+
+
+def _report_done(events: Events, steady: _SteadyCpu, **figures: Any) -> None:
+    """Send these fields of `Done`, and those of the process, which has done its work.
+
+    Wait until its memory and its connections are counted.
+    """
     steady_cpu, steady_requests = steady.sum()
-    return Done(
+    events.send_and_wait(
+        "done",
         gil=usage.has_gil(),
         peak_rss_bytes=usage.peak_rss(),
         steady_cpu_seconds=steady_cpu,
@@ -301,15 +314,15 @@ def _run_in_slices(context: TrialContext, events: Events) -> None:
         if len(slices) == count:
             break
         events.send_and_wait("waiting")
-    done = _make_done(
+    _report_done(
+        events,
         steady,
         began=slices[0][0],
         wall_seconds=sum(seconds for _, seconds in slices),
         cpu_seconds=cpu,
         extended=False,
-        slices=tuple(slices),
+        slices=slices,
     )
-    events.send_and_wait("done", **vars(done))
     executor.close()
 
 

@@ -24,6 +24,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clientlab.errors import KINDS, PluginError
 
@@ -34,9 +35,7 @@ MAGIC = b"CLABSMP1"
 # first request of the slice
 HEADER = struct.Struct("<8sqdq")
 _HEAD = struct.Struct("<8sq")  # the part of the header that each process writes
-_BEGAN = struct.Struct("<d")
 _BEGAN_AT = 16
-_SLICE = struct.Struct("<q")
 _SLICE_AT = 24
 RECORD_SIZE = 32
 RECORD_FIELDS = (  # the record's layout, in numpy's notation; little-endian, packed
@@ -67,13 +66,13 @@ _OWN_CODES = range(64, 256)  # of error kinds that the lab does not list
 NOTE_SUFFIX = ".process"  # file name extension of each process's own file
 # Magic, process id, connections begun, peak RSS in bytes, connections not opened,
 # callers, shard, when it began
-_PROCESS = struct.Struct("<8sqQQQQQd")
+_PROCESS = struct.Struct("=8sqQQQQQd")
 _PROCESS_MAGIC = b"CLABPRC5"
-_CONNECTIONS_AT = 16
-_PEAK_AT = 24
-_UNOPENED_AT = 32
-_CALLERS_AT = 40
-_COUNT = struct.Struct("<Q")
+# Places of its fields, each of 8 bytes
+_CONNECTIONS = 2
+_PEAK = 3
+_UNOPENED = 4
+_CALLERS = 5
 
 EVENTS_SUFFIX = ".events"  # file name extension of each process's own log of events
 MAPPED_FILES = (f"/{RECORDS_FILE}", EVENTS_SUFFIX)
@@ -168,11 +167,9 @@ class SampleLog(_MappedLog):
         self.shard = shard
         self.shards = shards
         self.events: EventLog | None = None  # of a trial with streams
-        self._connections = 0
-        self._unopened = 0
-        self._callers = 0
         with (folder / f"{os.getpid()}{NOTE_SUFFIX}").open("x+b") as file:
             self._process = _map(file.fileno(), _PROCESS.size)
+        self._counts = memoryview(self._process).cast("Q")
 
     def begin(self) -> None:
         """Register a caller.
@@ -180,22 +177,22 @@ class SampleLog(_MappedLog):
         The first one registers this process as one that sends requests.
         """
         with self._lock:
-            self._callers += 1
-            if self._callers == 1:
-                fields = os.getpid(), 0, 0, 0, 1, self.shard, time.perf_counter()
+            if not self._counts[_CALLERS]:
+                fields = os.getpid(), 0, 0, 0, 0, self.shard, time.perf_counter()
                 _PROCESS.pack_into(self._process, 0, _PROCESS_MAGIC, *fields)
-            else:
-                _COUNT.pack_into(self._process, _CALLERS_AT, self._callers)
+            self._counts[_CALLERS] += 1
 
     @property
     def schedule_began(self) -> float:
         """When the schedule of an open load began, in monotonic seconds; 0 before."""
-        return float(_BEGAN.unpack_from(self.buffer, _BEGAN_AT)[0])
+        began: float = HEADER.unpack_from(self.buffer)[2]
+        return began
 
     @property
     def slice_began_with(self) -> int:
         """Number of the first request of the current slice; 0 before the first one."""
-        return int(_SLICE.unpack_from(self.buffer, _SLICE_AT)[0])
+        first: int = HEADER.unpack_from(self.buffer)[3]
+        return first
 
     def write_late(  # noqa: PLR0913, PLR0917 - a record's fields
         self,
@@ -225,14 +222,12 @@ class SampleLog(_MappedLog):
     def connected(self, count: int = 1) -> None:
         """Count attempts to open a connection."""
         with self._lock:
-            self._connections += count
-            _COUNT.pack_into(self._process, _CONNECTIONS_AT, self._connections)
+            self._counts[_CONNECTIONS] += count
 
     def unopened(self) -> None:
         """Note that one of the counted attempts failed."""
         with self._lock:
-            self._unopened += 1
-            _COUNT.pack_into(self._process, _UNOPENED_AT, self._unopened)
+            self._counts[_UNOPENED] += 1
 
     def error_code(self, kind: str, message: str) -> int:
         """Return the code of an error kind.
@@ -251,8 +246,8 @@ class SampleLog(_MappedLog):
     def _register(self, kind: str, message: str) -> None:
         """Read the codes of all processes, and choose one for the kind if it is new."""
         size = os.fstat(self._errors).st_size
-        *lines, _incomplete = os.pread(self._errors, size, 0).split(b"\n")
-        self.codes |= {row["kind"]: row["code"] for row in map(json.loads, lines)}
+        rows = _parse_errors(os.pread(self._errors, size, 0))
+        self.codes |= {row["kind"]: row["code"] for row in rows}
         if kind in self.codes:
             return
         code = ERROR_CODES.get(kind)
@@ -270,7 +265,8 @@ class SampleLog(_MappedLog):
 
     def close(self, peak_rss: int) -> None:
         """Write the process's peak memory in bytes and close the files."""
-        _COUNT.pack_into(self._process, _PEAK_AT, peak_rss)
+        self._counts[_PEAK] = peak_rss
+        self._counts.release()
         self._process.close()
         if self.events is not None:
             self.events.close()
@@ -289,12 +285,12 @@ class SampleLog(_MappedLog):
 
 def begin_schedule(folder: Path, began: float) -> None:
     """Tell all processes of a trial when the schedule of its open load began."""
-    _write_to_header(folder, _BEGAN_AT, _BEGAN.pack(began))
+    _write_to_header(folder, _BEGAN_AT, struct.pack("<d", began))
 
 
 def begin_slice(folder: Path, first: int) -> None:
     """Tell all processes of a trial the number of the first request of a slice."""
-    _write_to_header(folder, _SLICE_AT, _SLICE.pack(first))
+    _write_to_header(folder, _SLICE_AT, struct.pack("<q", first))
 
 
 def _write_to_header(folder: Path, place: int, content: bytes) -> None:
@@ -335,10 +331,13 @@ def process_notes(folder: Path) -> list[ProcessNote]:
 def error_names(folder: Path) -> dict[int, tuple[str, str]]:
     """Return error code → error kind and its first message, in the trial's folder."""
     path = folder / ERRORS_FILE
-    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    # The last line may be incomplete.
-    rows = [json.loads(line) for line in lines if line.endswith(b"\n")]
+    rows = _parse_errors(path.read_bytes()) if path.exists() else []
     return {row["code"]: (row["kind"], row["example"]) for row in rows}
+
+
+def _parse_errors(content: bytes) -> list[dict[str, Any]]:
+    *lines, _incomplete = content.split(b"\n")
+    return [json.loads(line) for line in lines]
 
 
 def _map(file: int, size: int) -> mmap.mmap:
