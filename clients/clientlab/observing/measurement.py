@@ -19,7 +19,7 @@ import psutil
 
 from clientlab import strategies, units
 from clientlab.machine.usage import memory_left, read_footprint
-from clientlab.observing.noise import LockWaits, over_known
+from clientlab.observing.noise import LockWaits, over_parts
 from clientlab.observing.process_handle import (
     OWN,
     Interpreter,
@@ -331,26 +331,19 @@ def sum_outcomes(parts: Sequence[Outcome]) -> Outcome:
     It lasts from the first start to the last end.
     """
     first = min(part.began for part in parts)
-    extended = [part.extended for part in parts]
-    summed: dict[str, Any] = {
-        name: over_known(sum, (getattr(part, name) for part in parts))
-        for name in _SUMMED
-    }
     return Outcome(
-        **summed,
+        **{name: over_parts(sum, parts, name) for name in _SUMMED},
         began=first,
         # The difference first: beside seconds since 1970, a short time would be rounded
         # to nothing.
         wall_seconds=max(part.began - first + part.wall_seconds for part in parts),
-        extended=None if None in extended else any(extended),
+        extended=over_parts(any, parts, "extended"),
         gil=all(part.gil for part in parts),
-        fullest_cpu_seconds=over_known(
-            max, (part.fullest_cpu_seconds for part in parts)
-        ),
+        fullest_cpu_seconds=over_parts(max, parts, "fullest_cpu_seconds"),
         startup_seconds=max(
             part.began - first + part.startup_seconds for part in parts
         ),
-        lock_waits=over_known(max, (part.lock_waits for part in parts)),
+        lock_waits=over_parts(max, parts, "lock_waits"),
     )
 
 

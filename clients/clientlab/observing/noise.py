@@ -118,15 +118,13 @@ def compute_disturbance(
         ]
         return over_known(sum, growths)
 
-    delay = over_known(sum, (_sum_delays(before, after) for before, after in threads))
-    of_processes = sum_growth("processes")
-    of_lab = sum_growth("lab") or 0.0
+    delay = over_known(sum, [_sum_delays(before, after) for before, after in threads])
     busy = sum_growth("busy") or 0.0
     both = busy + (sum_growth("idle") or 0.0)
     return Disturbance(
         seconds=sum_growth("at") or 0.0,
         busy_share=busy / both if both > 0 else None,
-        machine_cpu_seconds=_subtract(of_processes, of_lab),
+        machine_cpu_seconds=_subtract(sum_growth("processes"), sum_growth("lab")),
         steal_seconds=sum_growth("steal"),
         cpu_pressure_seconds=sum_growth("pressure"),
         run_delay_seconds=None if delay is None else max(0.0, delay),
@@ -157,19 +155,23 @@ def merge_disturbances(found: Sequence[Disturbance | None]) -> Disturbance | Non
     if not known or len(known) < len(found):
         return None
     names = ("seconds", "busy_share", "steal_seconds", "cpu_pressure_seconds")
-    largest: dict[str, Any] = {
-        name: over_known(max, (getattr(growth, name) for growth in known))
-        for name in names
-    }
-    delays = [growth.run_delay_seconds for growth in known]
-    return Disturbance(**largest, run_delay_seconds=over_known(sum, delays))
+    return Disturbance(
+        **{name: over_parts(max, known, name) for name in names},
+        run_delay_seconds=over_parts(sum, known, "run_delay_seconds"),
+    )
+
+
+def over_parts(
+    of: Callable[[list[Any]], Any], parts: Iterable[object], name: str
+) -> Any:
+    """Return `of` this attribute of all parts; None if it is None for one of them."""
+    return over_known(of, [getattr(part, name) for part in parts])
 
 
 def over_known(
-    of: Callable[[list[Number]], Number], values: Iterable[Number | None]
+    of: Callable[[list[Number]], Number], values: Sequence[Number | None]
 ) -> Number | None:
     """Return `of` all values; None if there are none, or one of them is unknown."""
-    values = list(values)
     known = [value for value in values if value is not None]
     return of(known) if known and len(known) == len(values) else None
 

@@ -105,8 +105,8 @@ class _ProcessReadings:
     def sent(self, *, is_last: bool) -> None:
         pids = self._process.pids()
         for pid, seconds in _read_cpu(pids).items():
-            used = self._used_cpu.get(pid, 0.0) + seconds
-            self._used_cpu[pid] = used - self._started_cpu.get(pid, 0.0)
+            used = seconds - self._started_cpu.get(pid, 0.0)
+            self._used_cpu[pid] = self._used_cpu.get(pid, 0.0) + used
         if is_last:
             self._notes = self._read_notes()
             self._peak = usage.read_footprint(
@@ -129,7 +129,6 @@ class _ProcessReadings:
         if self._peak is not None:
             peak_pss = max(self._peak.peak, idle_pss or 0)
         used_cpu = self._used_cpu.values()
-        fullest_cpu = max(0.0, *used_cpu) if used_cpu else None
         startup = 0.0
         if len(notes) > 1:
             startup = max(0.0, *(note.began - done.began for note in notes))
@@ -145,7 +144,7 @@ class _ProcessReadings:
             cpu_seconds=max(0.0, done.cpu_seconds + self._children_cpu),
             steady_cpu_seconds=None if of_pool else done.steady_cpu_seconds,
             steady_requests=None if of_pool else done.steady_requests,
-            fullest_cpu_seconds=fullest_cpu,
+            fullest_cpu_seconds=max(0.0, *used_cpu) if used_cpu else None,
             # The kernel's peak may miss a page of a thread.
             peak_rss_bytes=max(peak_rss, self._settled_rss),
             idle_pss_bytes=idle_pss,

@@ -96,9 +96,10 @@ def read_measured(folder: Path) -> Samples:
     own log.
     """
     first, schedule_began, records = _open(folder / RECORDS_FILE)
-    is_measured = np.arange(len(records)) >= -first
-    places = np.flatnonzero((records["done"] == 1) & is_measured)
-    places = places[np.argsort(records["start"][places], kind="stable")]
+    places = np.flatnonzero(records["done"])
+    places = places[places + first >= 0]
+    order = np.argsort(records["start"][places], kind="stable")
+    places = places[order]
     records = records[places]
     names = error_names(folder)
     kinds = {code: kind for kind, code in ERROR_CODES.items()}
@@ -113,9 +114,9 @@ def next_number(folder: Path) -> int:
 
     It is at least 0.
     """
-    log = _open(folder / RECORDS_FILE)
-    done = np.flatnonzero(log.records["done"])
-    return max(0, int(done[-1]) + 1 + log.first) if len(done) else 0
+    first, _, records = _open(folder / RECORDS_FILE)
+    done = np.flatnonzero(records["done"])
+    return max(0, int(done[-1]) + 1 + first) if len(done) else 0
 
 
 def read_wave(folder: Path, slots: int) -> float | None:
@@ -127,12 +128,14 @@ def read_wave(folder: Path, slots: int) -> float | None:
     first, _, records = _open(folder / RECORDS_FILE)
     warm_up = records[: max(0, -first)]
     warm_up = warm_up[warm_up["done"] == 1]
-    ends = np.sort(warm_up["start"] + warm_up["seconds"])
+    starts = warm_up["start"]
+    ends = np.sort(starts + warm_up["seconds"])
     if len(ends) < slots:
         return None
+    first_end = ends[slots - 1]
     if len(ends) < 2 * slots:
-        return float(ends[slots - 1] - warm_up["start"].min())
-    return float(ends[2 * slots - 1] - ends[slots - 1])
+        return float(first_end - starts.min())
+    return float(ends[2 * slots - 1] - first_end)
 
 
 class FinishedCounter:
@@ -156,25 +159,24 @@ class FinishedCounter:
         records = _open(self._path).records
         finished = len(self._full) * _BLOCK
         self.failed = sum(self._full.values())
-        written = _find_written_blocks(self._path, self._full_until, len(records))
-        waiting = [self._full_until, *written]
+        waiting = _find_written_blocks(self._path, self._full_until, len(records))
+        waiting.append(self._full_until)
         seen = set(self._full)
         while waiting:
             start = waiting.pop()
-            if start in seen or start >= len(records):
+            if start in seen:
                 continue
             seen.add(start)
-            rows = records[start : start + _BLOCK]
-            done = rows["done"] == 1
-            count = int(np.count_nonzero(done))
-            failed = int(np.count_nonzero(rows["error"][done]))
-            finished += count
+            block = records[start : start + _BLOCK]
+            done = block[block["done"] == 1]
+            failed = int(np.count_nonzero(done["error"]))
+            finished += len(done)
             self.failed += failed
-            if count == _BLOCK:
+            if len(done) == _BLOCK:
                 self._full[start] = failed
             # A file system in user space may not know yet that the next block was
             # written.
-            if count:
+            if len(done):
                 waiting.append(start + _BLOCK)
         while self._full_until in self._full:
             self._full_until += _BLOCK
@@ -199,9 +201,10 @@ def _find_written_blocks(path: Path, first: int, count: int) -> list[int]:
             except OSError as error:
                 if error.errno == errno.ENXIO:  # nothing was written from here on
                     break
-            place = (written - HEADER.size) // RECORD_SIZE // _BLOCK * _BLOCK
-            starts.append(place)
-            place += _BLOCK
+            record = (written - HEADER.size) // RECORD_SIZE
+            start = record - record % _BLOCK
+            starts.append(start)
+            place = start + _BLOCK
     return starts
 
 
@@ -241,15 +244,14 @@ class _OpenLog(NamedTuple):
 
 
 def _open(path: Path) -> _OpenLog:
-    head = b""
-    count = 0
-    if path.exists():
-        with path.open("rb") as log:
-            head = log.read(HEADER.size)
-        count = (path.stat().st_size - HEADER.size) // RECORD_SIZE
+    nothing = _OpenLog(0, 0.0, np.empty(0, RECORD))
+    if not path.exists():
+        return nothing
+    with path.open("rb") as log:
+        head = log.read(HEADER.size)
+    count = (path.stat().st_size - HEADER.size) // RECORD_SIZE
     if count < 1 or not head.startswith(MAGIC):
-        # Its process has not written the header yet.
-        return _OpenLog(0, 0.0, np.empty(0, RECORD))
+        return nothing  # its process has not written the header yet
     _, first, schedule_began, _ = HEADER.unpack(head)
     mapped = np.memmap(path, RECORD, "r", HEADER.size, (count,))
     return _OpenLog(first, schedule_began, mapped.view(np.ndarray))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from clientlab.observing.noise import over_parts
 from clientlab.observing.samples import Flags, Integers, Records, Samples
 from clientlab.statistics.histogram import Floats
 from clientlab.trial.sample_log import EVENT_FIELDS, EVENT_SIZE, EVENTS_SUFFIX
 
 EVENT = np.dtype(list(EVENT_FIELDS))
-_COLUMNS = (range(6), range(6, 24), range(24, 30))  # of the parts of a mark
 _NONE: Floats = np.empty(0)
 _NO_EVENTS = np.empty(0, EVENT)
 _ALMOST_ALL = 0.999
@@ -61,45 +62,54 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
 
     Their times must be those of the log.
     """
-    good: Flags = samples.records["error"] == 0
-    order = np.argsort(samples.numbers[good])
-    numbers = samples.numbers[good][order]
+    good = samples.records["error"] == 0
+    numbers = samples.numbers[good]
+    order = np.argsort(numbers)
+    numbers = numbers[order]
     starts = samples.records["start"][good][order]
-    logs = sorted(folder.glob(f"*{EVENTS_SUFFIX}"))
-    events = np.concatenate([_NO_EVENTS, *(_parse(log.read_bytes()) for log in logs)])
-    events = events[(events["done"] == 1) & np.isin(events["request"], numbers)]
-    events = events[np.lexsort((events["at"], events["request"]))]
+    events = _read_events(folder, numbers)
     arrived = events["at"]
-    places = np.searchsorted(numbers, events["request"])
+    places = np.searchsorted(numbers, events["request"])  # of the streams
     is_first = np.diff(places, prepend=-1) > 0
     begins = np.flatnonzero(is_first)
     follows = ~is_first[1:]
+    streams = places[begins]
     times = StreamTimes(
-        numbers=numbers[places[begins]],
-        first=arrived[begins] - starts[places[begins]],
+        numbers=numbers[streams],
+        first=arrived[begins] - starts[streams],
         gaps=np.diff(arrived)[follows],
         lags=_NONE,
         late=_NONE,
         together=None,
         disordered=0,
     )
-    (number, nanoseconds, microseconds_late), is_mark = parse_marks(events["mark"])
-    if not len(events) or not is_mark.all():
+    marks = parse_marks(events["mark"])
+    if not len(events) or not marks.are_valid.all():
         return times
-    in_stream = np.arange(len(events)) - begins[np.cumsum(is_first) - 1]
-    times = replace(
-        times,
-        late=microseconds_late / 1e6,
-        disordered=len(np.unique(places[number != in_stream])),
-    )
-    written = nanoseconds / 1e9
+    expected = np.arange(len(events)) - begins[np.cumsum(is_first) - 1]
+    disordered = np.unique(places[marks.numbers != expected])
+    times = replace(times, late=marks.seconds_late, disordered=len(disordered))
     # The clocks of two machines count from different moments: an event would be written
     # before its request was sent.
-    is_possible = (written >= starts[places]) & (written <= arrived)
+    is_possible = (marks.written >= starts[places]) & (marks.written <= arrived)
     if np.mean(is_possible) < _ALMOST_ALL:
         return times
-    together = np.count_nonzero((written[1:] <= arrived[:-1])[follows])
-    return replace(times, lags=arrived - written, together=int(together))
+    was_written = marks.written[1:] <= arrived[:-1]
+    return replace(
+        times,
+        lags=arrived - marks.written,
+        together=int(np.count_nonzero(was_written & follows)),
+    )
+
+
+def _read_events(folder: Path, numbers: Integers) -> Records:
+    """Return the events of these requests, by request and then by time."""
+    logs = sorted(folder.glob(f"*{EVENTS_SUFFIX}"))
+    events = np.concatenate([_NO_EVENTS, *(_parse(log.read_bytes()) for log in logs)])
+    events = events[(events["done"] == 1) & np.isin(events["request"], numbers)]
+    order = np.lexsort((events["at"], events["request"]))
+    ordered: Records = events[order]
+    return ordered
 
 
 def pool_streams(parts: list[StreamTimes]) -> StreamTimes:
@@ -109,36 +119,55 @@ def pool_streams(parts: list[StreamTimes]) -> StreamTimes:
     """
     disordered = sum(part.disordered for part in parts)
     parts = [part for part in parts if part.events] or parts[:1]
-    numbers = np.concatenate([part.numbers for part in parts])
+
+    def join(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    numbers = join("numbers")
     order = np.argsort(numbers)
-    known = [part.together for part in parts if part.together is not None]
-    knows_lags = len(known) == len(parts)
+    together = over_parts(sum, parts, "together")
     return StreamTimes(
         numbers=numbers[order],
-        first=np.concatenate([part.first for part in parts])[order],
-        gaps=np.concatenate([part.gaps for part in parts]),
-        lags=np.concatenate([part.lags for part in parts]) if knows_lags else _NONE,
-        late=np.concatenate([part.late for part in parts]),
-        together=sum(known) if knows_lags else None,
+        first=join("first")[order],
+        gaps=join("gaps"),
+        lags=_NONE if together is None else join("lags"),
+        late=join("late"),
+        together=together,
         disordered=disordered,
     )
 
 
-def parse_marks(marks: npt.NDArray[np.bytes_]) -> tuple[list[Integers], Flags]:
-    """Return the parts of each mark, each of shape (n,), and whether it is one.
+class Marks(NamedTuple):
+    """What a server of the lab wrote into n events, each of shape (n,)."""
 
-    The parts are number, nanoseconds of the write, and microseconds late.
-    """
+    numbers: Integers
+    """Of each event in its stream, from 0."""
+
+    written: Floats
+    """Seconds on the server's monotonic clock."""
+
+    seconds_late: Floats
+    are_valid: Flags
+
+
+def parse_marks(marks: npt.NDArray[np.bytes_]) -> Marks:
+    """Return the parts of the marks of events."""
     codes = np.ascontiguousarray(marks).view(np.uint8).reshape(len(marks), 30)
-    is_digit = (codes >= ord("0")) & (codes <= ord("9"))
-    parts: list[Integers] = []
+    digits = codes - ord("0")  # other characters are above 9, too
+
     # Digit by digit: all of them as whole numbers would take 240 bytes per event.
-    for columns in _COLUMNS:
+    def parse(first: int, end: int) -> Integers:
         value = np.zeros(len(marks), np.int64)
-        for column in columns:
-            value = 10 * value + codes[:, column] - ord("0")
-        parts.append(value)
-    return parts, np.asarray(is_digit.all(axis=1))
+        for column in range(first, end):
+            value = 10 * value + digits[:, column]
+        return value
+
+    return Marks(
+        numbers=parse(0, 6),
+        written=parse(6, 24) / 1e9,
+        seconds_late=parse(24, 30) / 1e6,
+        are_valid=np.asarray((digits <= 9).all(axis=1)),
+    )
 
 
 @dataclass
@@ -147,17 +176,18 @@ class EventFollower:
 
     folder: Path
     _read: dict[Path, int] = field(default_factory=dict)
+    """Bytes of each log that were read."""
 
     def new_events(self) -> Records:
         """Return the events that were logged since the previous call."""
         parts = [_NO_EVENTS]
         for path in self.folder.glob(f"*{EVENTS_SUFFIX}"):
             with path.open("rb") as log:
-                log.seek(self._read.get(path, 0) * EVENT_SIZE)
+                log.seek(self._read.get(path, 0))
                 while len(block := _parse(log.read(_BLOCK * EVENT_SIZE))):
                     done = block["done"] == 1
                     complete = block if done.all() else block[: int(done.argmin())]
-                    self._read[path] = self._read.get(path, 0) + len(complete)
+                    self._read[path] = self._read.get(path, 0) + complete.nbytes
                     parts.append(complete)
                     if len(complete) < len(block):
                         break
