@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 _MOST_OUTPUT = 64 << 10
@@ -37,27 +37,11 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
     it may use; empty means all. The new process group does not get the terminal's
     Ctrl-C, because the lab decides which process stops, and when.
     """
-    parent = os.getpid()
-    prctl = None
-    if sys.platform == "linux":
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
     # Without this, Ctrl-C during a fork could be lost in a hook of fork(), or leave a
-    # process without a handle. `arrange` unblocks the signals in the child, but runs on
-    # Linux only.
-    blocked = _ENDING if prctl else ()
+    # process without a handle. What the child prepares unblocks the signals there, but
+    # only on Linux.
+    blocked = _ENDING if sys.platform == "linux" else ()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
-
-    # It runs between fork and exec, also in programs with other threads. So it takes no
-    # lock that one of these may hold: it imports nothing, and calls only the kernel.
-    def arrange() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if prctl:
-            prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
-        if cpus:
-            os.sched_setaffinity(0, cpus)
-        if os.getppid() != parent:
-            os._exit(1)
-
     try:
         with contextlib.nullcontext() if log is None else log.open("ab") as output:
             return subprocess.Popen(
@@ -68,10 +52,34 @@ def start(  # noqa: PLR0913 - where a program's input and output go, and where i
                 pass_fds=tuple(descriptors),
                 start_new_session=True,
                 env=dict(environment),
-                preexec_fn=arrange if prctl else None,  # noqa: PLW1509
+                preexec_fn=_make_preparation(cpus, mask),  # noqa: PLW1509
             )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _make_preparation(
+    cpus: Collection[int], mask: Collection[int]
+) -> Callable[[], None] | None:
+    """Return what the child does before it runs its program: on Linux only.
+
+    It runs between fork and exec, also in programs with other threads. So it takes no
+    lock that one of these may hold: it imports nothing, and calls only the kernel.
+    """
+    if sys.platform != "linux":
+        return None
+    parent = os.getpid()
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def prepare() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+        if cpus:
+            os.sched_setaffinity(0, cpus)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
 
 
 def run_with_input(

@@ -22,7 +22,7 @@ def dependencies_of(distributions: Iterable[str]) -> dict[str, str]:
 
     roots = {canonicalize_name(name) for name in distributions}
     queue: list[tuple[str, frozenset[str]]] = [(name, frozenset()) for name in roots]
-    versions = dict[str, str]()
+    versions: dict[str, str] = {}
     for name, extras in queue:  # it grows during the loop
         try:
             distribution = importlib.metadata.distribution(name)
@@ -55,11 +55,10 @@ def unrelated_modules(*distributions: str) -> list[str]:
     # See the module's docstring.
     from packaging.utils import canonicalize_name  # noqa: PLC0415
 
-    required = {"clientlab", *dependencies_of(distributions)}
-    required.update(canonicalize_name(name) for name in distributions)
-
-    def are_unrelated(owners: list[str]) -> bool:
-        return required.isdisjoint(canonicalize_name(owner) for owner in owners)
-
-    modules = importlib.metadata.packages_distributions()
-    return [module for module, owners in modules.items() if are_unrelated(owners)]
+    names = ["clientlab", *distributions, *dependencies_of(distributions)]
+    required = {canonicalize_name(name) for name in names}
+    unrelated = []
+    for module, owners in importlib.metadata.packages_distributions().items():
+        if required.isdisjoint(map(canonicalize_name, owners)):
+            unrelated.append(module)
+    return unrelated

@@ -113,7 +113,7 @@ def read_footprint(
     needed: Collection[int] = (),
     proc: Path = _PROC,
     *,
-    left_out: Collection[str] = (),
+    left_out: Collection[str],
 ) -> Footprint | None:
     """Return the memory of these processes.
 
@@ -123,6 +123,8 @@ def read_footprint(
     Return None if it cannot be read (no permission, not Linux), or if one of the
     `needed` processes has ended. Other processes that have ended hold no memory.
     """
+    # The name ends the first line of a mapping in smaps.
+    names = re.compile("|".join(f"{re.escape(end)}\n" for end in left_out))
     anonymous = 0
     files = 0
     above = 0
@@ -132,7 +134,7 @@ def read_footprint(
             rollup = _read_text(folder / "smaps_rollup")
             resident = _find_kib(rollup, "\nRss:")  # 0 of a zombie
             status = _read_text(folder / "status")
-            mappings = _read_text(folder / "smaps")
+            _, *mappings = names.split(_read_text(folder / "smaps"))
         except (FileNotFoundError, ProcessLookupError):
             resident = 0
         except OSError:
@@ -140,24 +142,14 @@ def read_footprint(
         if resident:
             of_files = _find_kib(status, "\nRssFile:")
             of_files += _find_kib(status, "\nRssShmem:")
+            of_files -= sum(_find_kib(mapping, "\nRss:") for mapping in mappings)
+            files = max(files, of_files)
             anonymous += _find_kib(rollup, "\nPss_Anon:")
-            files = max(files, of_files - _find_resident(mappings, left_out))
             above += max(0, _find_kib(status, "\nVmHWM:") - resident)
         elif pid in needed or not (proc / "self/smaps_rollup").exists():
             return None
     now = anonymous + files
     return Footprint(now, now + above) if now else None
-
-
-def _find_resident(mappings: str, ends: Collection[str]) -> int:
-    """Return the resident bytes of mapped files whose names have one of these ends.
-
-    The name ends the first line of a mapping in smaps.
-    """
-    if not ends:
-        return 0
-    names = re.compile("|".join(f"{re.escape(end)}\n" for end in ends))
-    return sum(_find_kib(mapping, "\nRss:") for mapping in names.split(mappings)[1:])
 
 
 def _find_kib(text: str, name: str) -> int:
@@ -186,9 +178,8 @@ def cpu_usable(root: Path = Path("/")) -> float:
 def memory_limit(root: Path = Path("/")) -> int | None:
     """Return the bytes that the control groups may use; None if they have no limit."""
     limits = [_read_if_present(group / "memory.max") for group in _find_groups(root)]
-    return min(
-        (int(limit) for limit in limits if limit.strip().isdigit()), default=None
-    )
+    known = [int(limit) for limit in limits if limit.strip().isdigit()]
+    return min(known, default=None)
 
 
 def memory_left(root: Path = Path("/")) -> int | None:
@@ -201,11 +192,10 @@ def memory_left(root: Path = Path("/")) -> int | None:
     for group in _find_groups(root):
         limit = _read_if_present(group / "memory.max").strip()
         used = _read_if_present(group / "memory.current")
-        stat = _read_if_present(group / "memory.stat").split()
+        stat = _read_if_present(group / "memory.stat")
         if limit.isdigit() and used:
-            counters = dict(zip(stat[::2], stat[1::2], strict=False))
-            cached = int(counters.get("inactive_file", 0))
-            left.append(int(limit) - int(used) + cached)
+            cached = stat.partition("\ninactive_file ")[2].partition("\n")[0]
+            left.append(int(limit) - int(used) + int(cached or 0))
     return min(left, default=None)
 
 
