@@ -40,6 +40,9 @@ _EARLY = 50e-6
 Action = Callable[[float, Any], None]
 """A function of the time at which an event was due, and of the event's argument."""
 
+_Event = tuple[float, Action, Any]
+"""When it is due, what to do, and its argument."""
+
 SetTimer = Callable[[float | None], None]
 """Sets the timer to a time of `time.monotonic()`, or stops it with None."""
 
@@ -57,7 +60,7 @@ class Agenda:
         self._set_for = math.inf
         self._numbers = itertools.count()  # order alarms of the same time
         self._alarms: list[tuple[float, int, Action]] = []
-        self._queues: list[deque[tuple[float, Action, Any]]] = []
+        self._queues: list[deque[_Event]] = []
 
     def add_alarm(self, due: float, action: Action) -> None:
         """Call `action(due, None)` when it is due. Alarms can be added in any order."""
@@ -70,7 +73,7 @@ class Agenda:
 
         It is called in the order of their times, like arrivals after a constant delay.
         """
-        events: deque[tuple[float, Action, Any]] = deque()
+        events: deque[_Event] = deque()
         self._queues.append(events)
 
         def add(due: float, action: Action, argument: Any) -> None:
@@ -81,9 +84,8 @@ class Agenda:
         return add
 
     def run(self) -> None:
-        self._set_for = (
-            -math.inf
-        )  # actions must not set the timer: it is set once, below
+        """Take all actions that are due, and set the timer for the next one."""
+        self._set_for = -math.inf  # so that no action sets the timer
         until = self.clock() + _EARLY
         while self._alarms and self._alarms[0][0] <= until:
             due, _, wake = heapq.heappop(self._alarms)
@@ -93,14 +95,12 @@ class Agenda:
                 due, action, argument = events.popleft()
                 action(due, argument)
         waiting: list[Sequence[tuple[float, Any, Any]]] = [self._alarms, *self._queues]
-        self._set(min((events[0][0] for events in waiting if events), default=math.inf))
+        first = [events[0][0] for events in waiting if events]
+        self._set(min(first, default=math.inf))
 
     def _set(self, due: float) -> None:
         self._set_for = due
-        if due == math.inf:
-            self.set_timer(None)
-        else:
-            self.set_timer(due)
+        self.set_timer(None if due == math.inf else due)
 
 
 def make_timer(
