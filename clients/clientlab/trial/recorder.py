@@ -168,17 +168,9 @@ class BlockingCaller(_Caller):
             else:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= refuses_from else 0
+            place = number * stride + base
             try:
-                write_record(
-                    buffer,
-                    number * stride + base,
-                    start,
-                    seconds,
-                    len(body),
-                    status,
-                    code,
-                    1,
-                )
+                write_record(buffer, place, start, seconds, len(body), status, code, 1)
             except struct.error:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             # Otherwise two bodies would be in memory while the next one is read.
@@ -252,17 +244,9 @@ class AsyncioCaller(_Caller):
             else:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= refuses_from else 0
+            place = number * stride + base
             try:
-                write_record(
-                    buffer,
-                    number * stride + base,
-                    start,
-                    seconds,
-                    len(body),
-                    status,
-                    code,
-                    1,
-                )
+                write_record(buffer, place, start, seconds, len(body), status, code, 1)
             except struct.error:
                 buffer = log.write_late(number, start, seconds, len(body), status, code)
             body = b""
@@ -352,17 +336,9 @@ class SteppedCaller:
     ) -> None:
         log = self._recording.log
         start = self._starts.pop(number)
+        place = number * log.stride + log.base
         try:
-            write_record(
-                log.buffer,
-                number * log.stride + log.base,
-                start,
-                seconds,
-                size,
-                status,
-                code,
-                1,
-            )
+            write_record(log.buffer, place, start, seconds, size, status, code, 1)
         except struct.error:
             log.write_late(number, start, seconds, size, status, code)
 
