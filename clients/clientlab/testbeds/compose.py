@@ -1,5 +1,6 @@
-"""Compose testbed: the lab's own upstreams, proxy and link run in containers, at
-addresses of the environment.
+"""Compose testbed: the lab's own upstreams, proxy and link run in containers.
+
+Variables of the environment have their addresses.
 """
 
 from __future__ import annotations
@@ -7,8 +8,7 @@ from __future__ import annotations
 import http.client
 import socket
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import IO
 
 from clientlab.errors import IncompleteRun, LabError, ServerLost
@@ -38,6 +38,13 @@ _DEFAULTS = _ADDRESSES | {
 }
 """The same with the addresses of the link that lead to these servers."""
 
+_VARIABLES = {
+    "direct": "{}_ADDRESS",
+    "proxy": "PROXY_{}_ADDRESS",
+    "proxy-tls": "PROXY_{}_TLS_ADDRESS",
+}
+"""The variable of an upstream's address by route."""
+
 _CA_PATH = "/root.crt"  # where the proxy's site for metrics serves its CA (Caddyfile)
 
 
@@ -52,46 +59,36 @@ class ComposeTestbed:
     """
 
     def __init__(self, environment: Mapping[str, str], *, linked: bool = False) -> None:
-        self._named: dict[str, tuple[str, int]] = {}
-        for name, default in _DEFAULTS.items():
-            text = environment.get(name) or default
-            host, _, port = text.rpartition(":")
-            if not host or not (
-                port.isascii() and port.isdigit() and 0 < int(port) < 65536
-            ):
-                raise LabError(
-                    f"{name}={text!r} is not HOST:PORT; write it as {default}"
-                )
-            self._named[name] = host, int(port)
-        self._environment, self._link = environment, link_of_stack(environment)
+        self._environment = environment
+        self._named = {
+            name: _parse_address(name, environment.get(name) or default, default)
+            for name, default in _DEFAULTS.items()
+        }
+        self._link = link_of_stack(environment)
         self._way = "LINK_" if linked else ""
         self._found: dict[str, Endpoint] = {}
         self._bundle: IO[str] | None = None
 
     def serve(self, upstream: str) -> None:
-        """Raise ServerLost if the upstream's health check fails, also through the link
-        if there is one.
+        """Raise ServerLost if the upstream's health check fails.
+
+        With a link, check through the link, too.
         """
-        for way in dict.fromkeys(("", self._way)):
-            if trouble := self._resolve(
-                way + _variable(upstream, "direct")
-            ).check_health():
+        variable = _variable(upstream, "direct")
+        for name in dict.fromkeys([variable, self._way + variable]):
+            trouble = self._resolve(name).check_health()
+            if trouble:
                 raise ServerLost(trouble)
 
     def address(self, upstream: str, route: str) -> PeerAddress:
         endpoint = self._endpoint(upstream, route)
-        return PeerAddress(
-            endpoint.url,
-            ca_file=None if endpoint.ca_file is None else str(endpoint.ca_file),
-        )
+        return PeerAddress(endpoint.url, ca_file=endpoint.ca_file)
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
         use = read_upstream(self._resolve(_variable(upstream, "direct")))
-        proxy = (
-            None
-            if route == "direct"
-            else read_proxy(self._resolve("PROXY_METRICS_ADDRESS"))
-        )
+        if route == "direct":
+            return ServerCounters(upstream=use)
+        proxy = read_proxy(self._resolve("PROXY_METRICS_ADDRESS"))
         return ServerCounters(upstream=use, proxy=proxy)
 
     def check(self) -> None:
@@ -103,57 +100,45 @@ class ComposeTestbed:
 
     def links(self) -> dict[Link, ComposeTestbed]:
         """Return the stack behind its link, or nothing without a link."""
-        return (
-            {}
-            if self._link is None
-            else {self._link: ComposeTestbed(self._environment, linked=True)}
-        )
+        if self._link is None:
+            return {}
+        return {self._link: ComposeTestbed(self._environment, linked=True)}
 
     def programs(self) -> dict[str, str]:
-        """Return the addresses of the servers, and the link if there is one, for the
-        run's surroundings.
-        """
-        shown = {
-            name.lower(): f"{name}={self._named[name][0]}:{self._named[name][1]}"
-            for name in _ADDRESSES
-        }
-        return (
-            shown
-            if self._link is None
-            else shown | {"link": f"a container that emulates {self._link}"}
-        )
+        """Return the addresses of the servers, and the link if there is one."""
+        programs = {}
+        for name in _ADDRESSES:
+            host, port = self._named[name]
+            programs[name.lower()] = f"{name}={host}:{port}"
+        if self._link is not None:
+            programs["link"] = f"a container that emulates {self._link}"
+        return programs
 
     def _endpoint(self, upstream: str, route: str) -> Endpoint:
         name = self._way + _variable(upstream, route)
-        return (
-            Endpoint(*self._named[name], self._find_ca_file())
-            if route == "proxy-tls"
-            else self._resolve(name)
-        )
+        if route == "proxy-tls":
+            return Endpoint(*self._named[name], self._find_ca_file())
+        return self._resolve(name)
 
-    def _find_ca_file(self) -> Path:
-        """Return a PEM file with the proxy's CA and all CAs that libraries trust by
-        default, as in `LocalTestbed`.
-        """
+    def _find_ca_file(self) -> str:
+        """Return the path of a PEM file with the proxy's CA, as in `LocalTestbed`."""
         if self._bundle is None:
-            metrics = self._resolve("PROXY_METRICS_ADDRESS")
+            endpoint = self._resolve("PROXY_METRICS_ADDRESS")
+            url = f"{endpoint.url}{_CA_PATH}"
             try:
-                status, own = metrics.get(_CA_PATH)
+                status, ca = endpoint.get(_CA_PATH)
             except (OSError, http.client.HTTPException, UnicodeError) as error:
-                raise ServerLost(
-                    f"{metrics.url}{_CA_PATH} does not answer: {error}"
-                ) from error
-            if "BEGIN CERTIFICATE" not in own:
+                raise ServerLost(f"{url} does not answer: {error}") from error
+            if "BEGIN CERTIFICATE" not in ca:
                 raise IncompleteRun(
-                    f"{metrics.url}{_CA_PATH} has no CA (status {status}); proxy-tls"
-                    " needs it"
+                    f"{url} has no CA (status {status}); proxy-tls needs it"
                 )
             self._bundle = tempfile.NamedTemporaryFile(  # noqa: SIM115 - kept
                 "w", prefix="clientlab-ca-", suffix=".pem", encoding="utf-8"
             )
-            self._bundle.write(ca_bundle(own))
+            self._bundle.write(ca_bundle(ca))
             self._bundle.flush()
-        return Path(self._bundle.name)
+        return self._bundle.name
 
     def _resolve(self, name: str) -> Endpoint:
         """Return the endpoint of a variable, with its IP address.
@@ -163,23 +148,29 @@ class ComposeTestbed:
         if name not in self._found:
             host, port = self._named[name]
             try:
-                peer = socket.getaddrinfo(
+                peers = socket.getaddrinfo(
                     host, port, socket.AF_INET, socket.SOCK_STREAM
-                )[0][4]
+                )
             except (OSError, UnicodeError) as error:
                 raise IncompleteRun(
                     f"{name}={host}:{port}: the host is not found ({error})"
                 ) from error
+            *_, peer = peers[0]
             self._found[name] = Endpoint(str(peer[0]), port)
         return self._found[name]
 
 
+def _parse_address(name: str, text: str, example: str) -> tuple[str, int]:
+    """Return the host and the port of an address. Raise LabError."""
+    host, _, port = text.rpartition(":")
+    is_number = port.isascii() and port.isdigit()
+    if not host or not is_number or not 0 < int(port) < 65536:
+        raise LabError(f"{name}={text!r} is not HOST:PORT; write it as {example}")
+    return host, int(port)
+
+
 def _variable(upstream: str, route: str) -> str:
-    prefix, suffix = (
-        "" if route == "direct" else "PROXY_",
-        "_TLS" if route == "proxy-tls" else "",
-    )
-    return f"{prefix}{upstream.upper()}{suffix}_ADDRESS"
+    return _VARIABLES[route].format(upstream.upper())
 
 
 def link_of_stack(environment: Mapping[str, str]) -> Link | None:
@@ -187,9 +178,8 @@ def link_of_stack(environment: Mapping[str, str]) -> Link | None:
 
     Raise LabError.
     """
-    rtt, bandwidth = (
-        environment.get(name, "") for name in ("LINK_RTT", "LINK_BANDWIDTH")
-    )
+    rtt = environment.get("LINK_RTT", "")
+    bandwidth = environment.get("LINK_BANDWIDTH", "")
     try:
         return make_link(
             parse_rtt(rtt) if rtt else None,
@@ -202,26 +192,26 @@ def link_of_stack(environment: Mapping[str, str]) -> Link | None:
 
 
 def check_plain(names: Iterable[str]) -> None:
-    """Raise LabError for an upstream with settings: the containers have those with
-    which they were started.
+    """Raise LabError for an upstream with settings.
+
+    The containers have those with which they were started.
     """
-    if found := [name for name in names if find_upstream(name).special]:
-        message = (
-            f"the containers serve only {', '.join(UPSTREAMS)}; measure it on one"
-            " machine, without --cluster"
-        )
-        raise LabError(f"upstream {found[0]!r}: {message}")
+    for name in names:
+        if find_upstream(name).special:
+            raise LabError(
+                f"upstream {name!r}: the containers serve only"
+                f" {', '.join(UPSTREAMS)}; measure it on one machine, without --cluster"
+            )
 
 
-def check_link(environment: Mapping[str, str], links: Collection[Link]) -> None:
-    """Raise LabError for a link that is not that of the stack: its container emulates
-    only one.
-    """
-    own = link_of_stack(environment)
-    if other := next((link for link in links if link != own), None):
-        has = f"emulates {own}" if own else "has no link"
-        raise LabError(
-            f"a link of {other}, and the stack {has}; start it with LINK_RTT (and"
-            " LINK_BANDWIDTH) and --profile link, or measure on one machine, without"
-            " --cluster"
-        )
+def check_link(environment: Mapping[str, str], links: Iterable[Link]) -> None:
+    """Raise LabError for a link that is not the stack's: its container emulates one."""
+    of_stack = link_of_stack(environment)
+    for link in links:
+        if link != of_stack:
+            has = f"emulates {of_stack}" if of_stack else "has no link"
+            raise LabError(
+                f"a link of {link}, and the stack {has}; start it with LINK_RTT (and"
+                " LINK_BANDWIDTH) and --profile link, or measure on one machine,"
+                " without --cluster"
+            )

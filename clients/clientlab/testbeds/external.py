@@ -55,14 +55,16 @@ class ExternalTarget:
     ) -> None:
         parts = split_url(url)
         self.secure = parts.scheme == "https"
-        ca_file = None if ca_file is None else _check_ca_file(ca_file, url)
+        if ca_file is not None:
+            ca_file = _check_ca_file(ca_file, url)
         self.name = parts.netloc
-        self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self.path = parts.path or "/"
+        if parts.query:
+            self.path += f"?{parts.query}"
         self._host = parts.hostname or ""
         refusing, self._peers = _find_peers(parts, permits_public)
-        self.address = PeerAddress(
-            f"{parts.scheme}://{parts.netloc}", refusing, ca_file
-        )
+        origin = f"{parts.scheme}://{parts.netloc}"
+        self.address = PeerAddress(origin, refusing, ca_file)
         self._unanswered: Workload | None = None
 
     def probe(self, workload: Workload) -> None:
@@ -88,52 +90,43 @@ class ExternalTarget:
         def keep_beginning(chunk: bytes) -> None:
             beginning.extend(chunk[: _SHOWN - len(beginning)])
 
+        shown_url = mask_text(request.url)
         try:
             status = self._send(request, workload.limits.timeout, keep_beginning)
         except Exception as error:
-            reason = (
-                f"no response to {request.method}"
-                f" ({str(error) or type(error).__name__})"
-            )
-            hint = (
-                "name the CA's PEM file with `ca_file`"
-                if isinstance(error, ssl.SSLError)
-                else "correct the URL"
-            )
-            raise FieldError(
-                ["url"], f"{reason}; {hint}", value=mask_text(request.url)
-            ) from error
+            reason = str(error) or type(error).__name__
+            advice = "correct the URL"
+            if isinstance(error, ssl.SSLError):
+                advice = "name the CA's PEM file with `ca_file`"
+            message = f"no response to {request.method} ({reason}); {advice}"
+            raise FieldError(["url"], message, value=shown_url) from error
+        kind = status_kind(status, workload.reading.expect)
         # Single requests of a recording may have failed when it was made.
-        if (
-            workload.replay is None
-            and status_kind(status, workload.reading.expect) is not None
-        ):
-            message = (
-                f"status {status} for each of {_PROBES} {workload.request.method}s, so"
-                " every request would be an error"
+        if workload.replay is not None or kind is None:
+            return
+        message = (
+            f"status {status} for each of {_PROBES} {workload.request.method}s, so"
+            " every request would be an error"
+        )
+        answer = " ".join(beginning.decode(errors="replace").split())
+        if answer:
+            message += f" ({mask_text(answer)})"
+        message += (
+            "; correct the path, the method or the headers, or name the statuses of"
+            " successes with `expect`"
+        )
+        if "Content-Type" in request.headers.keys() - workload.request.headers.keys():
+            message += (
+                f"; the body was sent as {request.headers['Content-Type']}: `headers`"
+                " names no Content-Type"
             )
-            if answer := " ".join(beginning.decode(errors="replace").split()):
-                message += f" ({mask_text(answer)})"
-            advice = (
-                "correct the path, the method or the headers, or name the statuses of"
-                " successes with `expect`"
-            )
-            added = request.headers.keys() - workload.request.headers.keys()
-            if "Content-Type" in added:
-                advice += (
-                    f"; the body was sent as {request.headers['Content-Type']}:"
-                    " `headers` names no Content-Type"
-                )
-            raise FieldError(
-                ["url"], f"{message}; {advice}", value=mask_text(request.url)
-            )
+        raise FieldError(["url"], message, value=shown_url)
 
     def trouble(self, workload: Workload) -> str | None:
-        """Return why a request of the workload gets no response; None if it gets one,
-        with any status.
+        """Return why a request of the workload gets no response, or None if it does.
 
-        The lab knows no health check of this server. The body may be endless, so only
-        its beginning is read.
+        It may have any status: the lab knows no health check of this server. The body
+        may be endless, so only its beginning is read.
         """
         self._unanswered = workload
         request = requests_of(workload, self.address.url)(0)
@@ -161,10 +154,9 @@ class ExternalTarget:
 
         `sink` gets the body as it comes, and may raise.
         """
-        client = HttpClient(
-            Budget(1, timeout, self.address.ca_file, chunk_size=None, decode=True),
-            lambda: None,
-        )
+        ca_file = self.address.ca_file
+        budget = Budget(1, timeout, ca_file, chunk_size=None, decode=True)
+        client = HttpClient(budget, lambda: None)
         client.open()
         try:
             return client.stream(request, sink)
@@ -177,9 +169,10 @@ class ExternalTarget:
         Raise ServerLost if it stays away.
         """
         until = time.monotonic() + OUTAGE_SECONDS
-        while self._unanswered is not None and (
-            trouble := self.trouble(self._unanswered)
-        ):
+        while self._unanswered is not None:
+            trouble = self.trouble(self._unanswered)
+            if trouble is None:
+                return
             if time.monotonic() > until:
                 raise ServerLost(trouble)
             time.sleep(_PAUSE_SECONDS)
@@ -187,10 +180,9 @@ class ExternalTarget:
     @property
     def target(self) -> tuple[str, int]:
         """The server's first IP address that accepted a connection, and its port."""
-        return (
-            next(peer for peer in self._peers if peer not in self.address.refusing),
-            self.address.port,
-        )
+        refusing = self.address.refusing
+        accepting = next(peer for peer in self._peers if peer not in refusing)
+        return accepting, self.address.port
 
     def behind_link(self, port: int) -> PeerAddress:
         """Return the server's address behind a link with this port.
@@ -199,29 +191,29 @@ class ExternalTarget:
         """
         if not self.secure:
             return PeerAddress(f"http://{LOOPBACK}:{port}")
-        refusing = tuple(one for one in self._peers if one != LOOPBACK)
-        return PeerAddress(
-            f"https://{self._host}:{port}", refusing, self.address.ca_file
-        )
+        refusing = tuple(peer for peer in self._peers if peer != LOOPBACK)
+        ca_file = self.address.ca_file
+        return PeerAddress(f"https://{self._host}:{port}", refusing, ca_file)
 
     def fit(self, workload: Workload, *, linked: bool) -> Workload:
-        """Return the workload with the path of the URL, if it has one, and with the
-        server's name if links are used.
+        """Return the workload with the path of the URL, if it has one.
+
+        `linked`: also with the server's name.
         """
-        fitted = workload
         if workload.stream is not None:
             stream = EventStream(format=workload.stream.format, marks=False)
             request = workload.request
             if request.path == "/stream":  # of the lab's upstreams
                 request = replace(request, path="/")
-            fitted = replace(fitted, stream=stream, request=request)
+            workload = replace(workload, stream=stream, request=request)
         if self.path != "/":
-            fitted = change(fitted, path=self.path)
-        return self.named_in(fitted) if linked else fitted
+            workload = change(workload, path=self.path)
+        return self.named_in(workload) if linked else workload
 
     def named_in(self, workload: Workload) -> Workload:
-        """Return the workload with the server's name in the header Host, unless it has
-        one, for use behind a link.
+        """Return the workload with the server's name in the header Host.
+
+        A link's address has another name. A Host of the workload stays.
         """
         headers = workload.request.headers
         if any(name.lower() == "host" for name in headers):
@@ -229,15 +221,14 @@ class ExternalTarget:
         return change(workload, headers={**headers, "Host": self.name})
 
     def check_link(self) -> None:
-        """Raise FieldError if clients that verify the server's certificate cannot
-        connect to a link.
-        """
+        """Raise FieldError if certificates cannot be verified behind a link."""
         if self.secure and LOOPBACK not in self._peers:
-            message = (
+            raise FieldError(
+                ["url"],
                 f"a link listens at {LOOPBACK}, which is not {self._host}; measure an"
-                " http:// address"
+                " http:// address",
+                also=["rtt"],
             )
-            raise FieldError(["url"], message, also=["rtt"])
 
 
 class ExternalServers(UserDict[str, ExternalTarget]):
@@ -254,16 +245,15 @@ class ExternalServers(UserDict[str, ExternalTarget]):
         permits_public: Callable[[Sequence[str]], bool],
     ) -> None:
         super().__init__()
-        secure = [
-            url for url in urls.values() if url.lower().startswith("https:")
-        ] or urls.values()
+        secure = {url for url in urls.values() if url.lower().startswith("https:")}
         for name, url in urls.items():
+            # Without any https, the first one refuses the file.
+            used_ca_file = ca_file if url in secure or not secure else None
             try:
-                server = ExternalTarget(
-                    url, ca_file if url in secure else None, permits_public
-                )
+                server = ExternalTarget(url, used_ca_file, permits_public)
             except FieldError as error:
-                raise error.within(*(["servers", name] if name else [])) from error
+                place = ("servers", name) if name else ()
+                raise error.within(*place) from error
             self[name or server.name] = server
 
     def serve(self, upstream: str) -> None:
@@ -279,7 +269,8 @@ class ExternalServers(UserDict[str, ExternalTarget]):
     def behind_link(
         self, upstream: str, _route: str, port_of: Callable[[tuple[str, int]], int]
     ) -> PeerAddress:
-        return self[upstream].behind_link(port_of(self[upstream].target))
+        server = self[upstream]
+        return server.behind_link(port_of(server.target))
 
     def check(self) -> None:
         """Do nothing: the lab did not start the servers' processes."""
@@ -304,17 +295,19 @@ def split_url(url: str) -> SplitResult:
     except ValueError as error:
         raise FieldError(["url"], f"{error}; correct the URL", value=shown) from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        message = (
+        raise FieldError(
+            ["url"],
             "the host, or http:// or https://, is missing; write the whole URL:"
-            " http://127.0.0.1:8000/"
+            " http://127.0.0.1:8000/",
+            value=shown,
         )
-        raise FieldError(["url"], message, value=shown)
     if parts.username is not None:
-        message = (
+        raise FieldError(
+            ["url"],
             "not all clients send the user name in it; write a header 'Authorization:"
-            " ...'"
+            " ...'",
+            value=shown,
         )
-        raise FieldError(["url"], message, value=shown)
     return parts
 
 
@@ -324,11 +317,11 @@ def _check_ca_file(ca_file: str, url: str) -> str:
     Raise FieldError if no client could use it.
     """
     if not url.startswith("https:"):
-        message = (
+        raise FieldError(
+            ["ca_file"],
             "only an https:// address has a certificate, and `url` is"
-            f" {mask_text(url)!r}; leave it out"
+            f" {mask_text(url)!r}; leave it out",
         )
-        raise FieldError(["ca_file"], message)
     try:
         ssl.create_default_context(cafile=ca_file)
     except OSError as error:
@@ -345,27 +338,22 @@ def _find_peers(
     Raise FieldError if all refuse, or if one is an address of the internet without
     permission.
     """
-    host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[parts.scheme]
+    host = parts.hostname or ""
+    port = parts.port or _DEFAULT_PORTS[parts.scheme]
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise FieldError(
-            ["url"], f"host {host!r} is not found ({reason}); correct the URL"
-        ) from error
+        message = f"host {host!r} is not found ({reason}); correct the URL"
+        raise FieldError(["url"], message) from error
     addresses = list(dict.fromkeys(str(peer[0]) for *_, peer in found))
-    others = sorted(
-        one
-        for one in addresses
-        if ipaddress.ip_address(one.partition("%")[0]).is_global
-    )
-    if others and not permits_public(others):
-        message = (
-            f"load would go to {', '.join(others)} on the internet; set"
-            " CLIENTLAB_PUBLIC=1 if its owner permits that"
-        )
+    public = sorted(filter(_is_public, addresses))
+    if public and not permits_public(public):
         raise FieldError(
-            ["url"], message, value=repr(f"{parts.scheme}://{parts.netloc}")
+            ["url"],
+            f"load would go to {', '.join(public)} on the internet; set"
+            " CLIENTLAB_PUBLIC=1 if its owner permits that",
+            value=repr(f"{parts.scheme}://{parts.netloc}"),
         )
     refusing = []
     for family, kind, protocol, _, peer in found:
@@ -374,8 +362,12 @@ def _find_peers(
             if probe.connect_ex(peer) != 0:
                 refusing.append(str(peer[0]))
     if len(refusing) == len(found):
-        raise FieldError(
-            ["url"],
-            f"nothing listens at {host}:{port}; start the server or correct the URL",
+        message = (
+            f"nothing listens at {host}:{port}; start the server or correct the URL"
         )
+        raise FieldError(["url"], message)
     return tuple(refusing), addresses
+
+
+def _is_public(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_global

@@ -1,6 +1,4 @@
-"""A testbed behind an emulated link: the same servers, whose addresses are those of the
-link's process.
-"""
+"""A testbed behind an emulated link, whose process clients call."""
 
 from __future__ import annotations
 
@@ -53,7 +51,9 @@ class LinkProcess:
         log_folder: Path,
         cpus: Collection[int] = (),
     ) -> None:
-        self._name, self._link, self._cpus = f"link of {link}", link, cpus
+        self._name = f"link of {link}"
+        self._link = link
+        self._cpus = cpus
         self._targets = list(dict.fromkeys(targets))
         self._log = log_folder / f"link-{re.sub(r'[^A-Za-z0-9.]+', '-', str(link))}.log"
         self._ports: list[int] = []
@@ -80,30 +80,27 @@ class LinkProcess:
         return self._ports[self._targets.index(target)]
 
     def read_use(self) -> ServerUse | None:
-        """Return the CPU time of the link (None on macOS), and the bytes of a limited
-        bandwidth.
+        """Return the CPU time of the link, and the bytes of a limited bandwidth.
 
-        Raise ServerLost.
+        Return None on macOS. Raise ServerLost.
         """
         seconds = usage.cpu_seconds_of(self.pid)
-        found = (
-            None
-            if seconds is None
-            else ServerUse(cpu_seconds=seconds, processes=1, cpu_step_seconds=0.0)
-        )
-        if found is None or self._link.bandwidth is None:
-            return found
+        if seconds is None:
+            return None
+        use = ServerUse(cpu_seconds=seconds, processes=1, cpu_step_seconds=0.0)
+        if self._link.bandwidth is None:
+            return use
         assert self._process.stdin is not None  # noqa: S101 - it is a pipe
         with contextlib.suppress(OSError):  # if it has ended, the answer is missing
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
-        if not (line := self._read_line()):
-            child_processes.stop(
-                self._process, 0
-            )  # so that it is started again for the next trial
+        line = self._read_line()
+        if not line:
+            # So that it is started again for the next trial.
+            child_processes.stop(self._process, 0)
             raise ServerLost(f"{self._name} does not answer (log: {self._log})")
         counted = json.loads(line)
-        return found.updated(**({name: counted[name] for name in OF_LINK}))
+        return use.updated(**{name: counted[name] for name in OF_LINK})
 
     def check(self) -> None:
         """Raise ServerLost if the process has ended."""
@@ -124,15 +121,17 @@ class LinkProcess:
         if self._link.bandwidth is not None:
             command += ["--bandwidth", f"{self._link.bandwidth:.3f}bit"]
         for host, port in self._targets:
-            command += [
-                "--forward",
-                f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
-            ]
+            shown = f"[{host}]" if ":" in host else host
+            command += ["--forward", f"{shown}:{port}"]
         for port in self._ports:
             command += ["--listen", f"{LOOPBACK}:{port}"]
-        pipe, environment = subprocess.PIPE, {**os.environ, **_MALLOC}
         self._process = child_processes.start(
-            command, self._log, environment, stdin=pipe, stdout=pipe, cpus=self._cpus
+            command,
+            self._log,
+            {**os.environ, **_MALLOC},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cpus=self._cpus,
         )
         try:
             self._ports = json.loads(self._read_line())["ports"]
@@ -147,17 +146,16 @@ class LinkProcess:
             raise
 
     def _read_line(self) -> bytes:
-        """Return the next line that the process prints, or nothing if it has ended or
-        is silent for a long time.
+        """Return the next line that the process prints.
+
+        Return nothing if it has ended, or is silent for a long time.
         """
-        assert self._process.stdout is not None  # noqa: S101 - it is a pipe
+        output = self._process.stdout
+        assert output is not None  # noqa: S101 - it is a pipe
         with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            return (
-                self._process.stdout.readline()
-                if selector.select(_ANSWER_SECONDS)
-                else b""
-            )
+            selector.register(output, selectors.EVENT_READ)
+            is_readable = selector.select(_ANSWER_SECONDS)
+        return output.readline() if is_readable else b""
 
     def _stop(self, patience: float) -> None:
         child_processes.stop(self._process, patience)
@@ -174,9 +172,7 @@ class LinkedTestbed:
     process: LinkProcess
 
     def serve(self, upstream: str) -> None:
-        """Start that upstream unless it is running, and restart the link if it has
-        ended.
-        """
+        """Start that upstream unless it is running, and the link if it has ended."""
         self.testbed.serve(upstream)
         try:
             self.process.check()
@@ -188,9 +184,8 @@ class LinkedTestbed:
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
         self.process.check()
-        return self.testbed.reading(upstream, route).updated(
-            link=self.process.read_use()
-        )
+        counters = self.testbed.reading(upstream, route)
+        return counters.updated(link=self.process.read_use())
 
     def check(self) -> None:
         self.process.check()

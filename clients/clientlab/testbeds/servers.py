@@ -1,11 +1,10 @@
-"""Servers of the lab: how they are started, whether they answer, and the counters that
-they publish.
-"""
+"""Servers of the lab: how they start, whether they answer, and what they count."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
+import math
 import os
 import re
 import socket
@@ -28,10 +27,8 @@ from clientlab.results.server_counters import ServerUse
 from clientlab.settings import Upstream, write_setting
 
 LOOPBACK = "127.0.0.1"
-_SETTINGS = (
-    "MOCKUPSTREAM_",
-    "GUNICORN_",
-)  # variables that change how an upstream serves; the shell's do not reach it
+# Variables that change how an upstream serves; the shell's do not reach it.
+_SETTINGS = ("MOCKUPSTREAM_", "GUNICORN_")
 _START_SECONDS = 30.0
 _BACKLOG = 2048
 _MOST_BACKLOG = 65_535  # as in servers/mockupstream/settings.py
@@ -43,11 +40,12 @@ class Endpoint:
 
     host: str
     port: int
-    ca_file: Path | None = None
+    ca_file: str | None = None
 
     @property
     def url(self) -> str:
-        return f"{'https' if self.ca_file else 'http'}://{self.host}:{self.port}"
+        scheme = "https" if self.ca_file else "http"
+        return f"{scheme}://{self.host}:{self.port}"
 
     def connect(self, timeout: float) -> http.client.HTTPConnection:
         """Return a connection that is not yet open.
@@ -56,7 +54,7 @@ class Endpoint:
         """
         if self.ca_file is None:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
-        context = ssl.create_default_context(cafile=str(self.ca_file))
+        context = ssl.create_default_context(cafile=self.ca_file)
         return http.client.HTTPSConnection(
             self.host, self.port, timeout=timeout, context=context
         )
@@ -78,12 +76,10 @@ class Endpoint:
         """
         where = f"{self.url}/healthz"
         try:
-            status = self.get("/healthz", timeout)[0]
+            status, _ = self.get("/healthz", timeout)
         except (OSError, http.client.HTTPException) as error:
-            silent = (
-                f"{where} does not answer within {timeout:g} s"
-                f" ({str(error) or type(error).__name__})"
-            )
+            reason = str(error) or type(error).__name__
+            silent = f"{where} does not answer within {timeout:g} s ({reason})"
             return find_exhaustion(error) or silent
         return None if status == http.HTTPStatus.OK else f"{where} answers {status}"
 
@@ -95,36 +91,38 @@ def read_upstream(endpoint: Endpoint) -> ServerUse:
     """
     samples = _scrape(endpoint, "mockupstream_")
 
-    def total(name: str) -> float:
-        return _total(samples, f"mockupstream_{name}")
+    def add_up(name: str) -> float:
+        return _add_up(samples, f"mockupstream_{name}")
 
-    def by_worker(name: str) -> list[float] | None:
-        found = {
-            int(one.labels["worker"]): one.value
-            for one in samples
-            if one.name == f"mockupstream_{name}"
+    def list_by_worker(name: str) -> list[float] | None:
+        by_worker = {
+            int(sample.labels["worker"]): sample.value
+            for sample in samples
+            if sample.name == f"mockupstream_{name}"
         }
-        return [found[number] for number in sorted(found)] or None
+        return [by_worker[worker] for worker in sorted(by_worker)] or None
 
-    workers = by_worker("worker_cpu_seconds_total")
+    failed = [
+        sample.value for sample in samples if sample.labels.get("status", "") >= "400"
+    ]
+    worker_cpu_seconds = list_by_worker("worker_cpu_seconds_total")
     return ServerUse(
-        cpu_seconds=total("cpu_seconds_total"),
-        requests=int(total("requests_total")),
-        failed_requests=int(
-            sum(one.value for one in samples if one.labels.get("status", "") >= "400")
-        ),
-        request_body_bytes=int(total("request_body_bytes_total")),
-        response_body_bytes=int(total("response_body_bytes_total")),
-        request_digest=int(total("request_digest_total")),
-        in_flight=int(total("requests_in_flight")),
-        connections=int(total("connections_accepted_total")),
-        held_seconds=total("hold_seconds_sum"),
-        processes=len(workers or ()),  # with those that gunicorn replaces just now
-        slots=int(total("request_slots")) or None,
-        cores=total("cores") or None,
+        cpu_seconds=add_up("cpu_seconds_total"),
+        requests=int(add_up("requests_total")),
+        failed_requests=int(sum(failed)),
+        request_body_bytes=int(add_up("request_body_bytes_total")),
+        response_body_bytes=int(add_up("response_body_bytes_total")),
+        request_digest=int(add_up("request_digest_total")),
+        in_flight=int(add_up("requests_in_flight")),
+        connections=int(add_up("connections_accepted_total")),
+        held_seconds=add_up("hold_seconds_sum"),
+        # With those that gunicorn replaces just now.
+        processes=len(worker_cpu_seconds or ()),
+        slots=int(add_up("request_slots")) or None,
+        cores=add_up("cores") or None,
         cpu_step_seconds=0.0,
-        worker_cpu_seconds=workers,
-        worker_held_seconds=by_worker("worker_hold_seconds_total"),
+        worker_cpu_seconds=worker_cpu_seconds,
+        worker_held_seconds=list_by_worker("worker_hold_seconds_total"),
     )
 
 
@@ -139,21 +137,20 @@ def read_proxy(endpoint: Endpoint) -> ServerUse:
         "caddy_http_",
         "go_sched_gomaxprocs_threads",
     )
-    counts = any(one.name.startswith("caddy_http_") for one in samples)
+    held_seconds = None
+    if any(sample.name.startswith("caddy_http_") for sample in samples):
+        held_seconds = _add_up(samples, "caddy_http_request_duration_seconds_sum")
     return ServerUse(
-        cpu_seconds=_total(samples, "process_cpu_seconds_total"),
-        held_seconds=(
-            _total(samples, "caddy_http_request_duration_seconds_sum")
-            if counts
-            else None
-        ),
-        cores=_total(samples, "go_sched_gomaxprocs_threads") or None,
+        cpu_seconds=_add_up(samples, "process_cpu_seconds_total"),
+        held_seconds=held_seconds,
+        cores=_add_up(samples, "go_sched_gomaxprocs_threads") or None,
     )
 
 
 def _scrape(endpoint: Endpoint, *prefixes: str) -> list[Sample]:
-    """Return samples by the start of their names, without buckets: parsing all takes
-    longer than reading the page.
+    """Return the samples whose names begin with one of these, without buckets.
+
+    Parsing all of them takes longer than reading the page.
     """
     try:
         status, text = endpoint.get("/metrics")
@@ -162,59 +159,57 @@ def _scrape(endpoint: Endpoint, *prefixes: str) -> list[Sample]:
         raise ServerLost(find_exhaustion(error) or silent) from error
     if status != http.HTTPStatus.OK:
         raise IncompleteRun(f"{endpoint.url}/metrics answered {status}")
-    lines = (
+    lines = [
         line
         for line in text.splitlines()
         if line.startswith(prefixes) and "_bucket{" not in line
-    )
-    return [
-        one
-        for family in text_string_to_metric_families("\n".join(lines))
-        for one in family.samples
     ]
+    samples = []
+    for family in text_string_to_metric_families("\n".join(lines)):
+        samples += family.samples
+    return samples
 
 
-def _total(samples: list[Sample], name: str) -> float:
-    return sum(one.value for one in samples if one.name == name)
+def _add_up(samples: list[Sample], name: str) -> float:
+    return sum(sample.value for sample in samples if sample.name == name)
 
 
 def check_process(name: str, process: subprocess.Popen[bytes], log: Path) -> None:
     """Raise ServerLost if a process has ended."""
     if process.poll() is not None:
-        raise ServerLost(
-            f"{name} {child_processes.describe_end(process, log)} (log: {log})"
-        )
+        end = child_processes.describe_end(process, log)
+        raise ServerLost(f"{name} {end} (log: {log})")
 
 
 @dataclass
 class Server:
-    """A started server.
-
-    `endpoint` has its counters; `sites` are further addresses where it accepts
-    connections.
-    """
+    """A started server."""
 
     name: str
+
     endpoint: Endpoint
+    """Where it serves its counters."""
+
     process: subprocess.Popen[bytes]
     log: Path
-    workers: int = 0  # an upstream counts as started when all its workers run
-    sites: tuple[Endpoint, ...] = ()
+
+    workers: int = 0
+    """Of an upstream, which counts as started when all of them run."""
+
+    sites: Collection[Endpoint] = ()
+    """Further addresses where it accepts connections."""
 
     def is_ready(self) -> bool:
-        """Return whether it answers, all its workers run, and it accepts connections
-        (with TLS) on all its sites.
-        """
+        """Return whether it answers, accepts connections, and has all its workers."""
         if self.endpoint.check_health(timeout=1.0) is not None:
             return False
         try:
             for site in self.sites:
                 with contextlib.closing(site.connect(timeout=1.0)) as connection:
                     connection.connect()
-            return (
-                not self.workers
-                or (read_upstream(self.endpoint).processes or 0) >= self.workers
-            )
+            if not self.workers:
+                return True
+            return (read_upstream(self.endpoint).processes or 0) >= self.workers
         except (OSError, IncompleteRun):
             return False  # not listening yet
 
@@ -243,9 +238,8 @@ class Server:
             if self.process.poll() is not None:
                 how = child_processes.describe_end(self.process, self.log)
                 raise LabError(f"{self.name} did not start: it {how} (log: {self.log})")
-            if (
-                time.monotonic() > deadline
-            ):  # checked last, because the lab itself may have been stopped meanwhile
+            # Checked last, because the lab itself may have been stopped meanwhile.
+            if time.monotonic() > deadline:
                 raise LabError(
                     f"{self.name} did not answer within {_START_SECONDS:g} s (log:"
                     f" {self.log})"
@@ -259,9 +253,8 @@ def bind(name: str, port: int) -> socket.socket:
     Raise LabError if it is in use.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(
-        socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-    )  # old connections may still be closing
+    # Old connections may still be closing.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((LOOPBACK, port))
     except OSError as error:
@@ -275,78 +268,72 @@ def bind(name: str, port: int) -> socket.socket:
 
 @dataclass(frozen=True)
 class WorkerCounts:
-    """Processes of the upstreams without settings.
-
-    `threads`: of a Flask process. `backlog`: waiting connections.
-    """
+    """Processes of the upstreams without settings."""
 
     flask: int
     aiohttp: int
-    threads: int
-    backlog: int = _BACKLOG
+    threads: int  # of a Flask process
+    backlog: int = _BACKLOG  # waiting connections
 
     def processes(self, upstream: Upstream) -> int:
-        plain = {"flask": self.flask, "aiohttp": self.aiohttp}[upstream.framework]
-        return 1 if upstream.development else upstream.workers or plain
+        if upstream.development:
+            return 1
+        plain = self.flask if upstream.framework == "flask" else self.aiohttp
+        return upstream.workers or plain
 
     def threads_each(self, upstream: Upstream) -> int:
         """Return the threads per process.
 
         By default, all together hold as many requests as the plain upstream.
         """
-        return upstream.threads or -(
-            -self.flask * self.threads // self.processes(upstream)
-        )
+        in_all = self.flask * self.threads
+        return upstream.threads or math.ceil(in_all / self.processes(upstream))
 
     def describe(self, upstream: Upstream) -> str:
         """Return how an upstream is served, for the run's surroundings."""
-        idle, keep_alive = upstream.proxy_idle, upstream.proxy_keep_alive
-        parts = {
-            self._describe_server(upstream): True,
-            f"idle connections kept for {upstream.keep_alive} s": upstream.keep_alive,
-            f"a worker replaced after {upstream.max_requests} requests": (
-                upstream.max_requests
-            ),
-            "any path": upstream.any_path,
-            f"proxy keeps idle connections for {idle} s, to the upstream for "
-            f"{keep_alive} s": upstream.changes_proxy,
-        }
-        return ", ".join(part for part, is_set in parts.items() if is_set)
+        parts = [self._describe_server(upstream)]
+        if upstream.keep_alive:
+            parts.append(f"idle connections kept for {upstream.keep_alive} s")
+        if upstream.max_requests:
+            parts.append(f"a worker replaced after {upstream.max_requests} requests")
+        if upstream.any_path:
+            parts.append("any path")
+        if upstream.changes_proxy:
+            parts.append(
+                f"proxy keeps idle connections for {upstream.proxy_idle} s, to the"
+                f" upstream for {upstream.proxy_keep_alive} s"
+            )
+        return ", ".join(parts)
 
     def _describe_server(self, upstream: Upstream) -> str:
         count = self.processes(upstream)
-        if upstream.framework == "aiohttp":
-            development = "aiohttp's run_app, 1 process, asyncio"
-            return (
-                development
-                if upstream.development
-                else f"gunicorn uvloop, {count} workers"
-            )
-        if upstream.development:
-            return (
-                "werkzeug's development server, a thread and a connection for each"
-                " request"
-            )
-        if upstream.worker_class == "sync":
-            return f"gunicorn sync, {count} workers, a connection for each request"
-        return (
-            f"gunicorn gthread, {count} workers x {self.threads_each(upstream)} threads"
-        )
+        match upstream:
+            case Upstream(framework="aiohttp", development=True):
+                return "aiohttp's run_app, 1 process, asyncio"
+            case Upstream(framework="aiohttp"):
+                return f"gunicorn uvloop, {count} workers"
+            case Upstream(development=True):
+                return (
+                    "werkzeug's development server, a thread and a connection for each"
+                    " request"
+                )
+            case Upstream(worker_class="sync"):
+                return f"gunicorn sync, {count} workers, a connection for each request"
+        threads = self.threads_each(upstream)
+        return f"gunicorn gthread, {count} workers x {threads} threads"
 
 
 def choose_workers(concurrency: int, cpus: Collection[int] = ()) -> WorkerCounts:
-    """Return enough workers so that the upstream does not limit a trial with
-    `concurrency` requests in flight.
+    """Return enough workers for trials with this many requests in flight.
 
-    Flask needs a thread for each delayed request. Half of the usable cores stay free
-    for the client.
+    The upstream does not limit them: Flask needs a thread for each delayed request.
+    Half of the usable cores stay free for the client.
     """
-    own = len(cpus) or max(1, int(cpu_usable() / 2))
-    flask = max(2, own)
-    threads = max(32, -(-concurrency // flask) + 8)
-    return WorkerCounts(
-        flask, own, threads, min(max(_BACKLOG, concurrency), _MOST_BACKLOG)
-    )
+    aiohttp = len(cpus) or max(1, int(cpu_usable() / 2))
+    flask = max(2, aiohttp)
+    threads = max(32, math.ceil(concurrency / flask) + 8)
+    backlog = min(max(_BACKLOG, concurrency), _MOST_BACKLOG)
+    return WorkerCounts(flask, aiohttp, threads, backlog)
 
 
 def start_upstream(  # noqa: PLR0913, PLR0917 - where it listens, logs and runs
@@ -365,38 +352,31 @@ def start_upstream(  # noqa: PLR0913, PLR0917 - where it listens, logs and runs
     """
     for module in ("mockupstream", "gunicorn", upstream.framework):
         if find_spec(module) is None:
-            hint = "pip install clientlab, or measure a server of yours with --url"
             raise LabError(
                 f"{module} is not installed, so upstream {upstream.name!r} can't be"
-                f" started; {hint}"
+                " started; pip install clientlab, or measure a server of yours with"
+                " --url"
             )
-    descriptor, processes = listener.fileno(), workers.processes(upstream)
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(_SETTINGS)
-    } | {
-        "MOCKUPSTREAM_FRAMEWORK": upstream.framework,
-        "MOCKUPSTREAM_BIND": f"fd://{descriptor}",
-        "MOCKUPSTREAM_BACKLOG": str(workers.backlog),
-        "MOCKUPSTREAM_WORKERS": str(processes),
-        "MOCKUPSTREAM_WORKER_CLASS": upstream.worker_class,
-    }
-    if upstream.framework == "flask":  # aiohttp needs no threads
-        environment["MOCKUPSTREAM_THREADS"] = str(workers.threads_each(upstream))
-    for name in ("keep_alive", "max_requests", "any_path"):
-        if value := getattr(upstream, name):
-            environment[f"MOCKUPSTREAM_{name.upper()}"] = write_setting(value)
-    if trace is not None:
-        environment["MOCKUPSTREAM_TRACE"] = str(trace.absolute())
-    command = OWN.command(
-        "mockupstream.gunicorn_server", "-c", "python:mockupstream.gunicorn_config"
-    )
+    descriptor = listener.fileno()
     if upstream.development:
         listener.listen(socket.SOMAXCONN)  # werkzeug needs a socket that is listening
         command = OWN.command(
             "mockupstream", upstream.framework, "--fd", str(descriptor)
         )
+    else:
+        command = OWN.command(
+            "mockupstream.gunicorn_server", "-c", "python:mockupstream.gunicorn_config"
+        )
+    settings = _find_settings(upstream, workers)
+    settings["BIND"] = f"fd://{descriptor}"
+    if trace is not None:
+        settings["TRACE"] = str(trace.absolute())
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_SETTINGS)
+    }
+    environment |= {f"MOCKUPSTREAM_{name}": value for name, value in settings.items()}
     log = logs / f"{re.sub(r'[^A-Za-z0-9.]+', '-', upstream.name)}.log"
     process = child_processes.start(command, log, environment, [descriptor], cpus=cpus)
     return Server(
@@ -404,5 +384,22 @@ def start_upstream(  # noqa: PLR0913, PLR0917 - where it listens, logs and runs
         Endpoint(LOOPBACK, listener.getsockname()[1]),
         process,
         log,
-        processes,
+        workers.processes(upstream),
     )
+
+
+def _find_settings(upstream: Upstream, workers: WorkerCounts) -> dict[str, str]:
+    """Return how to serve, by the names of the upstream's variables."""
+    settings = {
+        "FRAMEWORK": upstream.framework,
+        "BACKLOG": str(workers.backlog),
+        "WORKERS": str(workers.processes(upstream)),
+        "WORKER_CLASS": upstream.worker_class,
+    }
+    if upstream.framework == "flask":  # aiohttp needs no threads
+        settings["THREADS"] = str(workers.threads_each(upstream))
+    for name in ("keep_alive", "max_requests", "any_path"):
+        value = getattr(upstream, name)
+        if value:
+            settings[name.upper()] = write_setting(value)
+    return settings
