@@ -101,7 +101,7 @@ class ShardReport:
     index: int
     host: str
     clock: ClockOffset | None
-    outcome: Outcome
+    measured: Outcome
     samples: Samples
     before: ServerCounters
     after: ServerCounters
@@ -150,7 +150,7 @@ def merge_shards(begun: Begun, reports: Sequence[ShardReport]) -> Trial:
     It has failed if a figure is impossible.
     """
     reports = sorted(reports, key=attrgetter("index"))
-    outcomes = [report.outcome for report in reports]
+    outcomes = [report.measured for report in reports]
     # The busiest machine limits the trial. To each shard, the others on its machine are
     # other programs.
     disturbance = merge_disturbances([outcome.disturbance for outcome in outcomes])

@@ -1,5 +1,4 @@
-"""The metrics of a run while it is measured, read from the sample logs of its trials
-while they grow.
+"""The metrics of a run while it is measured, from the growing logs of its trials.
 
 Counters go on over the trials of an arm, so that `rate()` of Prometheus is right.
 Dashboards and docs rely on the names.
@@ -10,8 +9,10 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -30,6 +31,7 @@ from clientlab.observing.samples import (
     Flags,
     Integers,
     LogFollower,
+    Records,
     evaluate,
     find_delay_shares,
 )
@@ -42,30 +44,46 @@ from clientlab.workload.load import arrivals_of, is_staggered
 from clientlab.workload.workload import Workload, delay_of, identify
 
 BUCKETS = (
-    *(0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075),
-    *(
-        0.1,
-        0.15,
-        0.25,
-        0.5,
-        1.0,
-        1.5,
-        2.5,
-        5.0,
-        7.5,
-        10.0,
-        15.0,
-        20.0,
-        30.0,
-        45.0,
-        60.0,
-    ),
+    0.0005,
+    0.001,
+    0.002,
+    0.003,
+    0.005,
+    0.0075,
+    0.01,
+    0.015,
+    0.025,
+    0.05,
+    0.075,
+    0.1,
+    0.15,
+    0.25,
+    0.5,
+    1.0,
+    1.5,
+    2.5,
+    5.0,
+    7.5,
+    10.0,
+    15.0,
+    20.0,
+    30.0,
+    45.0,
+    60.0,
 )
 """Upper bounds of the histograms' buckets, in seconds."""
 
 ARM_LABELS = (
-    *("run", "experiment", "arm", "legend", "strategy", "workload", "workload_id"),
-    *("upstream", "route", "link"),
+    "run",
+    "experiment",
+    "arm",
+    "legend",
+    "strategy",
+    "workload",
+    "workload_id",
+    "upstream",
+    "route",
+    "link",
 )
 """Labels of an arm, equal for live trials and for runs that have ended."""
 
@@ -107,6 +125,7 @@ _GAUGES = {
         "Memory of the trial's processes, shared pages once; after the trial, its peak."
     ),
 }
+_PREFIX = "clientlab_"
 _OPEN_LOAD = {"planned_requests", "lateness_seconds", "backlog_requests"}
 _STREAMS = {"events", "gap_seconds", "lag_seconds"}
 
@@ -114,25 +133,29 @@ _MOST_LAG = 3600.0  # seconds
 _KIND_OF = {0: "ok", **{code: kind for kind, code in ERROR_CODES.items()}}
 
 
-def arm_labels(
-    run: str, experiment: str, name: str, its: Arm | PlannedTrial, workload: Workload
-) -> list[str]:
-    """Return the values of `ARM_LABELS` for an arm.
+def arm_labels(name: str, arm: Arm | PlannedTrial, workload: Workload) -> list[str]:
+    """Return the values of `ARM_LABELS` for an arm, without run and experiment.
 
     Without a link, that label is empty.
 
     The legend is the arm's name, followed by its strategy unless the name begins with
     it.
     """
-    strategy = its.strategy.partition("?")[0]
+    strategy = arm.strategy.partition("?")[0]
     named_by_strategy = (
         rf"{re.escape(strategy)}(\?.*)?( \(.*\))?(\[.*\])?( in [\w.-]+)?( at [\w.-]+)?"
     )
     legend = name if re.fullmatch(named_by_strategy, name) else f"{name} · {strategy}"
-    link = "" if its.link is None else str(its.link)
-    of_workload = [its.workload, identify(workload)]
-    where = [its.upstream, its.route, link]
-    return [run, experiment, name, legend, its.strategy, *of_workload, *where]
+    return [
+        name,
+        legend,
+        arm.strategy,
+        arm.workload,
+        identify(workload),
+        arm.upstream,
+        arm.route,
+        "" if arm.link is None else str(arm.link),
+    ]
 
 
 class _Histogram:
@@ -154,31 +177,40 @@ class _Histogram:
 
 @dataclass
 class _Totals:
-    """What the trials of an arm have counted here.
-
-    `ended`: the counters of those that have ended.
-    """
+    """What the trials of an arm have counted here."""
 
     labels: list[str]
-    names: frozenset[str]  # of the metrics that it has
+
+    left_out: set[str]
+    """Metrics that it does not have."""
+
     outcomes: dict[str, int]
     histograms: dict[str, _Histogram]
-    ended: dict[str, float] = field(default_factory=dict)
-    shown: dict[str, float] = field(default_factory=dict)
 
-    def read(self, name: str, of_trial: float) -> float:
-        """Return a counter, which never falls: a value seen from outside may exceed the
-        trial's own.
+    ended: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """The counters of the trials that have ended."""
+
+    shown: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add_to(self, families: dict[str, Any], trial: TrialMetrics | None) -> None:
+        """Add samples. `trial`: the current one, which may be of another arm.
+
+        A counter never falls: a value seen from outside may exceed the trial's own.
         """
-        value = self.ended.get(name, 0.0) + of_trial
-        self.shown[name] = max(self.shown.get(name, value), value)
-        return self.shown[name]
+        for outcome, count in self.outcomes.items():
+            families["requests"].add_metric([*self.labels, outcome], count)
+        for name in _COUNTERS.keys() - self.left_out:
+            value = self.ended[name]
+            if trial is not None and trial.totals is self:
+                value += trial.counters[name]
+            self.shown[name] = max(self.shown[name], value)
+            families[name].add_metric(self.labels, self.shown[name])
+        for name, histogram in self.histograms.items():
+            histogram.add_to(families[name], self.labels)
 
 
 class RunMetrics(Collector):
-    """The metrics of the trials of one run that one worker measures, one after the
-    other.
-    """
+    """The metrics of the trials of one run that one worker measures in turn."""
 
     def __init__(self, run: str, experiment: str) -> None:
         self.run = run
@@ -198,8 +230,8 @@ class RunMetrics(Collector):
             if self._trial is not None:
                 self._trial.leave()
             if planned.arm not in self._arms:
-                names = self.run, self._experiment, planned.arm
-                labels = arm_labels(*names, planned, workload)
+                labels = arm_labels(planned.arm, planned, workload)
+                labels = [self.run, self._experiment, *labels]
                 self._arms[planned.arm] = _start_totals(labels, planned, share)
             self._trial = TrialMetrics(self._arms[planned.arm], planned, share, folder)
             return self._trial
@@ -207,65 +239,56 @@ class RunMetrics(Collector):
     def collect(self) -> list[Metric]:
         """Return all metrics as they are now."""
         with self._lock:
-            trial = self._trial
-            if trial is not None:
-                trial.look()
-            return self._make_families(trial)
+            if self._trial is not None:
+                self._trial.look()
+            return self._make_families(self._trial)
 
     def _make_families(self, trial: TrialMetrics | None) -> list[Metric]:
-        text = 'Requests finished, by outcome: "ok" or the kind of error.'
-        requests = CounterMetricFamily(
-            "clientlab_requests", text, labels=[*ARM_LABELS, "outcome"]
-        )
-        counters = {
-            name: CounterMetricFamily(f"clientlab_{name}", text, labels=ARM_LABELS)
-            for name, text in _COUNTERS.items()
-        }
-        histograms = {
-            name: HistogramMetricFamily(f"clientlab_{name}", text, labels=ARM_LABELS)
-            for name, text in _HISTOGRAMS.items()
-        }
-        gauges = {
-            name: GaugeMetricFamily(f"clientlab_{name}", text, labels=ARM_LABELS)
-            for name, text in _GAUGES.items()
-        }
-        running = GaugeMetricFamily(
-            "clientlab_trial_running",
-            "1 while the trial is measured, and in the scrape after its end.",
-            labels=[*ARM_LABELS, "round"],
-        )
+        families = _describe_families()
         for totals in self._arms.values():
-            is_current = trial is not None and trial.totals is totals
-            for outcome, count in totals.outcomes.items():
-                requests.add_metric([*totals.labels, outcome], count)
-            own = trial.counters if trial is not None and is_current else {}
-            for name in totals.names & counters.keys():
-                value = totals.read(name, own.get(name, 0.0))
-                counters[name].add_metric(totals.labels, value)
-            for name, histogram in totals.histograms.items():
-                histogram.add_to(histograms[name], totals.labels)
+            totals.add_to(families, trial)
         if trial is not None:
-            for name in trial.totals.names & trial.gauges.keys():
-                gauges[name].add_metric(trial.totals.labels, trial.gauges[name])
-            labels = [*trial.totals.labels, str(trial.planned.round)]
-            running.add_metric(labels, int(trial.was_running()))
-        families = (
-            requests,
-            *counters.values(),
-            *histograms.values(),
-            *gauges.values(),
-            running,
+            labels = trial.totals.labels
+            for name in trial.gauges.keys() - trial.totals.left_out:
+                families[name].add_metric(labels, trial.gauges[name])
+            labels = [*labels, str(trial.planned.round)]
+            families["trial_running"].add_metric(labels, int(trial.was_running()))
+        return [family for family in families.values() if family.samples]
+
+
+def _describe_families() -> dict[str, Any]:
+    """Return the families of all metrics, without samples."""
+    families: dict[str, Any] = {
+        "requests": CounterMetricFamily(
+            "clientlab_requests",
+            'Requests finished, by outcome: "ok" or the kind of error.',
+            labels=[*ARM_LABELS, "outcome"],
         )
-        return [family for family in families if family.samples]
+    }
+    for name, text in _COUNTERS.items():
+        families[name] = CounterMetricFamily(_PREFIX + name, text, labels=ARM_LABELS)
+    for name, text in _HISTOGRAMS.items():
+        families[name] = HistogramMetricFamily(_PREFIX + name, text, labels=ARM_LABELS)
+    for name, text in _GAUGES.items():
+        families[name] = GaugeMetricFamily(_PREFIX + name, text, labels=ARM_LABELS)
+    families["trial_running"] = GaugeMetricFamily(
+        "clientlab_trial_running",
+        "1 while the trial is measured, and in the scrape after its end.",
+        labels=[*ARM_LABELS, "round"],
+    )
+    return families
 
 
 def _start_totals(
     labels: list[str], planned: PlannedTrial, workload: Workload
 ) -> _Totals:
     """Return the totals of an arm of which no trial has begun."""
+    outcomes = {"ok": 0}
     left_out = set[str]()
     if arrivals_of(workload) is None:
         left_out |= _OPEN_LOAD
+    else:
+        outcomes[DROPPED] = 0
     if workload.stream is None:
         left_out |= _STREAMS
     if delay_of(workload) is None:
@@ -273,10 +296,8 @@ def _start_totals(
     client = strategies.client_spec(strategies.find(planned.strategy).client)
     if client.quirks.uncounted:
         left_out.add("connections_opened")
-    names = frozenset({*_COUNTERS, *_HISTOGRAMS, *_GAUGES} - left_out)
-    outcomes = ("ok",) if "planned_requests" in left_out else ("ok", DROPPED)
-    histograms = {name: _Histogram() for name in _HISTOGRAMS if name in names}
-    return _Totals(labels, names, dict.fromkeys(outcomes, 0), histograms)
+    histograms = {name: _Histogram() for name in _HISTOGRAMS.keys() - left_out}
+    return _Totals(labels, left_out, outcomes, histograms)
 
 
 class TrialMetrics:
@@ -291,18 +312,17 @@ class TrialMetrics:
         """`planned`, `workload`: for a shard, its own share."""
         self.totals = totals
         self.planned = planned
-        self.counters: dict[str, float] = {}
-        self.gauges: dict[str, float] = {
-            "requests_in_flight": 0.0,
-            "backlog_requests": 0,
-        }
-        self._workload, self._folder = workload, folder
-        self._delay_of, self._schedule = delay_of(workload), arrivals_of(workload)
+        self.counters: dict[str, float] = defaultdict(float)
+        self.gauges: dict[str, float] = {}
+        self._clear_gauges()
+        self._workload = workload
+        self._folder = folder
+        self._delay_of = delay_of(workload)
+        self._schedule = arrivals_of(workload)
         self._log = LogFollower(folder)
         self._events = None if workload.stream is None else EventFollower(folder)
-        self._arrived = dict[
-            int, float
-        ]()  # of each open stream, when its last event arrived
+        # Of each open stream, when its last event arrived.
+        self._arrived: dict[int, float] = {}
         self._lock = threading.Lock()
         self._finished = 0
         self._cpu_before = 0.0
@@ -310,7 +330,6 @@ class TrialMetrics:
         self._next_memory = 0.0
         self._started: float | None = None
         self._ended: float | None = None
-        self._left = False
         self._runs = False  # or it ran since the last scrape
         self._looked = time.monotonic()
 
@@ -324,7 +343,8 @@ class TrialMetrics:
 
         A trial may be shorter than the time between two scrapes.
         """
-        was_running, self._runs = self._runs, self.is_running
+        was_running = self._runs
+        self._runs = self.is_running
         return was_running
 
     def started(self, at: float | None = None) -> None:
@@ -332,9 +352,7 @@ class TrialMetrics:
         with self._lock:
             self._runs = True
             self._cpu_before = self._read_cpu()
-            self._connections_before = sum(
-                note.opened for note in process_notes(self._folder)
-            )
+            self._connections_before = self._count_connections()
             self._started = time.time() if at is None else at
             self._looked = time.monotonic()
 
@@ -345,14 +363,15 @@ class TrialMetrics:
                 self._look()
 
     def ended(self) -> None:
-        """Read the last values: the measured part is over, and its processes are still
-        there.
+        """Read the last values: the measured part is over.
+
+        Its processes are still there.
         """
         with self._lock:
             if self.is_running:
                 self._look()
             self._ended = self._ended or time.time()
-            self.gauges |= {"requests_in_flight": 0.0, "backlog_requests": 0}
+            self._clear_gauges()
 
     def settle(self, measured: Outcome | None) -> None:
         """Show the trial's own figures instead of those seen from outside.
@@ -371,66 +390,64 @@ class TrialMetrics:
     def leave(self) -> None:
         """Add its counters to those of the trials that have ended."""
         self.ended()
-        if not self._left:
-            self._left = True
-            for name, value in self.counters.items():
-                self.totals.ended[name] = self.totals.ended.get(name, 0.0) + value
+        for name, value in self.counters.items():
+            self.totals.ended[name] += value
 
-    def _count(self, name: str, value: float) -> None:
-        self.counters[name] = self.counters.get(name, 0.0) + value
+    def _clear_gauges(self) -> None:
+        self.gauges |= {"requests_in_flight": 0.0, "backlog_requests": 0}
+
+    def _count_connections(self) -> int:
+        return sum(note.opened for note in process_notes(self._folder))
 
     def _look(self) -> None:
-        """Count the requests that ended since the last look, and read what the
-        processes used so far.
-        """
-        (records, numbers), now = self._log.new_records(), time.monotonic()
+        """Count the requests that ended since the last look, and what they used."""
+        records, numbers = self._log.new_records()
+        now = time.monotonic()
+        self._count_outcomes(records)
         seconds: Floats = records["seconds"]
-        codes, counts = np.unique(records["error"], return_counts=True)
-        outcomes, histograms = self.totals.outcomes, self.totals.histograms
-        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
-            kind = _KIND_OF.get(code, ERROR_OTHER)
-            outcomes[kind] = outcomes.get(kind, 0) + count
-        self._finished += len(records)
         # By Little's law, arrivals per second x mean seconds are in flight.
-        most_in_flight, elapsed = (
-            self.planned.concurrency,
-            max(now - self._looked, 1e-6),
-        )
-        in_flight = min(most_in_flight, float(seconds.sum()) / elapsed)
-        self.gauges["requests_in_flight"] = in_flight
+        in_flight = float(seconds.sum()) / max(now - self._looked, 1e-6)
+        self.gauges["requests_in_flight"] = min(self.planned.concurrency, in_flight)
         self._looked = now
-        if self._schedule is not None and (began := self._log.schedule_began):
-            starts = map(self._schedule.start_of, numbers.tolist())
-            late = (
-                records["start"] - began - np.fromiter(starts, np.float64, len(numbers))
-            )
+        began = self._log.schedule_began
+        if self._schedule is not None and began:
+            self._compare_to_schedule(self._schedule.due(now - began))
+            planned = began + evaluate(self._schedule.start_of, numbers)
+            late = records["start"] - planned
             is_sent = records["error"] != ERROR_CODES[DROPPED]
-            histograms["lateness_seconds"].add(late, is_sent)
+            self.totals.histograms["lateness_seconds"].add(late, is_sent)
             seconds = seconds + late
-            due = self._schedule.due(now - began)
-            self.counters["planned_requests"] = due
-            backlog = max(0, due - self._finished - most_in_flight)
-            self.gauges["backlog_requests"] = backlog
         if self._events is not None:
             self._look_at_events(self._events, numbers)
         # A failed request has no answer: it ranks after every successful one, as in the
         # quantiles of the run file.
-        histograms["request_seconds"].add(seconds, records["error"] == 0)
+        self.totals.histograms["request_seconds"].add(seconds, records["error"] == 0)
         if self._delay_of is not None:
             asked = evaluate(self._delay_of, numbers)
             if is_staggered(self._workload):
                 asked *= find_delay_shares(numbers, [0], self.planned.concurrency)
-            self._count("delay_seconds", float(asked.sum()))
-        used = max(
-            self.counters.get("cpu_seconds", 0.0), self._read_cpu() - self._cpu_before
-        )
-        opened = sum(note.opened for note in process_notes(self._folder))
+            self.counters["delay_seconds"] += float(asked.sum())
+        used = self._read_cpu() - self._cpu_before
+        opened = self._count_connections() - self._connections_before
         measured = max(0.0, time.time() - (self._started or 0.0))
         self.counters |= {
-            "cpu_seconds": used,
-            "connections_opened": max(0, opened - self._connections_before),
+            "cpu_seconds": max(self.counters["cpu_seconds"], used),
+            "connections_opened": max(0, opened),
             "measured_seconds": measured / self._workload.shards,
         }
+
+    def _count_outcomes(self, records: Records) -> None:
+        self._finished += len(records)
+        outcomes = self.totals.outcomes
+        codes, counts = np.unique(records["error"], return_counts=True)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            kind = _KIND_OF.get(code, ERROR_OTHER)
+            outcomes[kind] = outcomes.get(kind, 0) + count
+
+    def _compare_to_schedule(self, due: int) -> None:
+        self.counters["planned_requests"] = due
+        backlog = due - self._finished - self.planned.concurrency
+        self.gauges["backlog_requests"] = max(0, backlog)
 
     def _look_at_events(self, follower: EventFollower, ended: Integers) -> None:
         """Count the events since the last look.
@@ -438,40 +455,47 @@ class TrialMetrics:
         `ended`: the requests that have ended since then.
         """
         events = follower.new_events()
-        self._count("events", len(events))
-        order = np.lexsort((events["at"], events["request"]))
-        requests, arrived = events["request"][order], events["at"][order]
+        self.counters["events"] += len(events)
+        events = events[np.lexsort((events["at"], events["request"]))]
+        requests = events["request"]
+        arrived = events["at"]
         before = np.roll(arrived, 1)
-        for place in np.flatnonzero(
-            np.diff(requests, prepend=-1)
-        ).tolist():  # the first of each stream
-            before[place] = self._arrived.get(int(requests[place]), np.nan)
+        is_first = np.diff(requests, prepend=-1) != 0  # of its stream
+        before[is_first] = [
+            self._arrived.get(request, np.nan)
+            for request in requests[is_first].tolist()
+        ]
         gaps = (arrived - before)[~np.isnan(before)]
         self.totals.histograms["gap_seconds"].add(gaps, np.ones(len(gaps), bool))
         self._arrived |= zip(requests.tolist(), arrived.tolist(), strict=True)
         for number in ended.tolist():
             self._arrived.pop(number, None)
-        marks = parse_marks(events["mark"])
-        lags = (events["at"] - marks.written)[marks.are_valid]
+        (_, nanoseconds, _), is_mark = parse_marks(events["mark"])
+        lags = (arrived - nanoseconds / 1e9)[is_mark]
         # Otherwise the server's clock is another one.
         if len(lags) and lags.min() >= 0 and lags.max() < _MOST_LAG:
             self.totals.histograms["lag_seconds"].add(lags, np.ones(len(lags), bool))
 
     def _read_cpu(self) -> float:
-        """Return the CPU seconds of the trial's processes so far, in steps of 10 ms,
-        and read their memory.
+        """Return the CPU seconds of the trial's processes, and read their memory.
+
+        They have steps of 10 ms.
         """
-        seconds, pids = 0.0, []
+        seconds = 0.0
+        pids = []
         for process in psutil.Process().children(recursive=True):
             try:
                 seconds += sum(process.cpu_times()[:4])
             except psutil.NoSuchProcess:
                 continue  # it has just ended: its parent's times include it
             pids.append(process.pid)
-        if (began := time.monotonic()) >= self._next_memory:
-            if (found := read_footprint(pids, left_out=MAPPED_FILES)) is not None:
-                self.gauges["memory_bytes"] = found.now
+        began = time.monotonic()
+        if began >= self._next_memory:
+            footprint = read_footprint(pids, left_out=MAPPED_FILES)
+            if footprint is not None:
+                self.gauges["memory_bytes"] = footprint.now
             # Reading the memory holds up the processes, so it may take 1/1000 of the
             # time.
-            self._next_memory = time.monotonic() + 1000 * (time.monotonic() - began)
+            ended = time.monotonic()
+            self._next_memory = ended + 1000 * (ended - began)
         return seconds

@@ -65,9 +65,26 @@ class _Contact:
     shard: int | None
     starts: queue.SimpleQueue[Start | None]
 
+    def measure(
+        self,
+        runner: TrialRunner,
+        metrics: TrialMetrics,
+        planned: PlannedTrial,
+        workload: Workload,
+        folder: Path,
+    ) -> Trial | ShardReport:
+        """Measure the trial, or its shard once all of them are ready."""
+        if self.shard is None:
+            measure = replace(runner, on_start=metrics.started)
+            return measure(planned, workload, folder, self.report_progress)
+        agree = partial(self.agree_on_start, metrics)
+        start = AgreedStart(socket.gethostname(), workload.shards, agree)
+        return runner.measure_shard(
+            planned, workload, self.shard, folder, self.report_progress, start
+        )
+
     def report_progress(self, finished: int | None) -> None:
-        # A start would have been taken, so the trial has to stop.
-        if not self.starts.empty():
+        if not self.starts.empty():  # a start would have been taken: it has to stop
             raise KeyboardInterrupt
         self._report(finished=finished)
 
@@ -114,7 +131,6 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
     if shard is not None:
         share = take_share(workload, shard, planned.concurrency)
         planned_share = planned.updated(concurrency=share.load.concurrency)
-    result: Trial | ShardReport
     # Dask removes the folder of a worker that was killed.
     with tempfile.TemporaryDirectory(
         prefix="clientlab-trial-", dir=worker.local_directory
@@ -123,37 +139,23 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
         log = log_folder(folder, planned_share, share)
         metrics = _publish(run, experiment).begin(planned_share, workload, share, log)
         _starts[key] = contact.starts
+        result: Trial | ShardReport
         try:
             runner = _make_runner(planned, target, metrics)
-            if shard is None:
-                measure = replace(runner, on_start=metrics.started)
-                result = measure(planned, workload, folder, contact.report_progress)
-            else:
-                agree = partial(contact.agree_on_start, metrics)
-                start = AgreedStart(socket.gethostname(), workload.shards, agree)
-                result = runner.measure_shard(
-                    planned, workload, shard, folder, contact.report_progress, start
-                )
+            result = contact.measure(runner, metrics, planned, workload, folder)
         except TrialInterrupted as interrupted:
             result = interrupted.trials[0]
         except (IncompleteRun, LabError, OSError) as error:
-            result = _describe_failure(planned, error)
+            result = Trial(
+                planned=planned,
+                status="lost" if isinstance(error, IncompleteRun) else "failed",
+                reason=str(error),
+                started=utc_now(),
+            )
         finally:
             del _starts[key]
-        if isinstance(result, ShardReport):
-            metrics.settle(result.outcome)
-        else:
-            metrics.settle(result.measured)
+        metrics.settle(result.measured)
         return result
-
-
-def _describe_failure(planned: PlannedTrial, error: Exception) -> Trial:
-    return Trial(
-        planned=planned,
-        status="lost" if isinstance(error, IncompleteRun) else "failed",
-        reason=str(error),
-        started=utc_now(),
-    )
 
 
 def _publish(run: str, experiment: str) -> RunMetrics:

@@ -77,22 +77,8 @@ class ClusterMeasurement:
         try:
             for place, worker in enumerate(workers):
                 shard = None if len(workers) == 1 else place
-                future = self._cluster.client.submit(
-                    measure_trial,
-                    self._run,
-                    self._experiment,
-                    key,
-                    planned,
-                    workload,
-                    self._target,
-                    shard,
-                    key=f"{key}/{place}",
-                    pure=False,
-                    workers=[worker.address],
-                    allow_other_workers=False,
-                )
+                future = self._submit(key, planned, workload, worker, shard)
                 futures.append(future)
-                future.add_done_callback(lambda _: self._events.put({}))
             result = self._wait(key, workers, futures, progressed)
         except KeyboardInterrupt as interrupt:
             self._stop(key, workers, futures)
@@ -106,13 +92,38 @@ class ClusterMeasurement:
             self._stop(key, workers, futures)
             for future in futures:
                 future.release()
-        if isinstance(result, Trial):
-            if workers[0].machine == machine_id():
-                return result
-            # The clock of another machine may be wrong; the lab plans by this time.
-            return result.updated(started=started)
-        deadline = compute_deadline(workload, planned.concurrency, planned.link)
-        return merge_shards(Begun(planned, workload, started, deadline), result)
+        if not isinstance(result, Trial):
+            deadline = compute_deadline(workload, planned.concurrency, planned.link)
+            return merge_shards(Begun(planned, workload, started, deadline), result)
+        if workers[0].machine == machine_id():
+            return result
+        # The clock of another machine may be wrong; the lab plans by this time.
+        return result.updated(started=started)
+
+    def _submit(
+        self,
+        key: str,
+        planned: PlannedTrial,
+        workload: Workload,
+        worker: Worker,
+        shard: int | None,
+    ) -> Future[Any]:
+        future = self._cluster.client.submit(
+            measure_trial,
+            self._run,
+            self._experiment,
+            key,
+            planned,
+            workload,
+            self._target,
+            shard,
+            key=f"{key}/{shard or 0}",
+            pure=False,
+            workers=[worker.address],
+            allow_other_workers=False,
+        )
+        future.add_done_callback(lambda _: self._events.put({}))
+        return future
 
     def _wait(
         self,
@@ -137,8 +148,7 @@ class ClusterMeasurement:
                 ready.add(event["shard"])
             elif event.get("finished") is not None:
                 finished[event["shard"] or 0] = event["finished"]
-            requests = sum(finished.values()) if finished else None
-            progressed(requests)
+            progressed(sum(finished.values()) if finished else None)
             if not begun and len(ready) == len(workers):
                 begun = True
                 self._start_together(key, workers)
@@ -199,13 +209,15 @@ class ClusterMeasurement:
         """
         # An interrupt may come before all tasks are submitted.
         pairs = zip(workers, futures, strict=False)
-        unfinished = [(worker, future) for worker, future in pairs if not future.done()]
+        running = [(worker, future) for worker, future in pairs if not future.done()]
+        if not running:
+            return
         # Without its scheduler, a worker stops its trial by itself.
         with contextlib.suppress(IncompleteRun, TrialLost):
-            present = self._cluster.read_addresses() if unfinished else {}
-            left = [pair for pair in unfinished if pair[0].address in present]
-            if left:
-                stopped = [worker for worker, _ in left]
+            present = self._cluster.read_addresses()
+            left = [pair for pair in running if pair[0].address in present]
+            stopped = [worker for worker, _ in left]
+            if stopped:
                 self._cluster.call(send_start, key, None, workers=stopped)
             until = time.monotonic() + _STOP_SECONDS
             while time.monotonic() < until:

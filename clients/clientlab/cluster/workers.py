@@ -12,11 +12,11 @@ import logging
 import os
 import socket
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from clientlab import __version__, plugins, strategies
 from clientlab.analysis.shards import machine_id
@@ -41,17 +41,18 @@ _REPLACE_SECONDS = 15.0  # for workers that replace a lost one
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker as it describes itself.
-
-    `lacks`: why it cannot measure a strategy; `offered`: strategies it declares.
-    """
+    """A worker as it describes itself."""
 
     address: str
     version: str
     host: str
     machine: str
+
     lacks: Mapping[str, str]
+    """Strategies that it cannot measure, with the reasons."""
+
     offered: frozenset[str]
+    """Strategies that it declares."""
 
     def offers(self, strategy: str) -> bool:
         """Return whether the worker takes this strategy, with any settings.
@@ -73,9 +74,8 @@ def describe_worker(
     `servers`: upstreams with their routes.
     """
     plugins.admit(names)  # the lab's command line named them
-    trouble = None
-    if not target.urls:  # otherwise, the lab has checked the servers
-        trouble = _find_server_trouble(servers)
+    # The lab has checked servers of the user.
+    trouble = None if target.urls else _find_server_trouble(servers)
     lacks = {}
     for name in names:
         try:
@@ -197,15 +197,15 @@ class DaskCluster:
 
         Raise IncompleteRun.
         """
-        until = time.monotonic()
-        if strategy not in self._missed:
-            until += _REPLACE_SECONDS
+        until = time.monotonic() + _REPLACE_SECONDS
         able = self._find_able(strategy, count)
+        if strategy in self._missed:  # an earlier trial has waited for them
+            return able[:count]
         while len(able) < count and time.monotonic() < until:
             time.sleep(_LOOK_SECONDS)
             able = self._find_able(strategy, count)
         if len(able) < count:
-            self._missed.add(strategy)  # the next trials do not wait as long
+            self._missed.add(strategy)
         return able[:count]
 
     def read_addresses(self) -> Mapping[str, Any]:
@@ -271,22 +271,15 @@ class DaskCluster:
                 " clientlab.cluster.preload'"
             )
         for name in self._names:
-            taking = [worker for worker in present if worker.offers(name)]
-            if not taking:
-                offered = set[str]().union(*(worker.offered for worker in present))
-                offers = ", ".join(sorted(offered))
-                return f"no worker offers {name!r}; they offer {offers}"
-            if not any(worker.measures(name) for worker in taking):
-                return (
-                    f"strategy {name!r}: {taking[0].lacks[name]} (on worker"
-                    f" {taking[0].host})"
-                )
+            refusal = _find_refusal(name, present)
+            if refusal is not None:
+                return refusal
         workloads = self._plan.workloads
         arms = self._plan.arms
         alone = {arm.strategy for arm in arms if workloads[arm.workload].shards == 1}
-        measured = {worker.machine: set[str]() for worker in present}
+        measured = defaultdict[str, set[str]](set)
         for worker in present:
-            measured[worker.machine] |= set(filter(worker.measures, alone))
+            measured[worker.machine].update(filter(worker.measures, alone))
         machines = [machine for machine, names in measured.items() if names == alone]
         if not machines:
             return (
@@ -309,15 +302,17 @@ class DaskCluster:
 
         One alone is on the run's machine.
         """
+        able = [
+            worker for worker in self._describe_present() if worker.measures(strategy)
+        ]
+        if count == 1:
+            able = [worker for worker in able if worker.machine == self._machine]
         turns = Counter[str]()
-        able = []
-        for worker in self._describe_present():
-            is_possible = count > 1 or worker.machine == self._machine
-            if is_possible and worker.measures(strategy):
-                able.append((not worker.offered, turns[worker.machine], worker))
-                turns[worker.machine] += 1
-        able.sort(key=lambda place: place[:2])
-        return [worker for *_, worker in able]
+        places = {}
+        for worker in able:
+            places[worker.address] = (not worker.offered, turns[worker.machine])
+            turns[worker.machine] += 1
+        return sorted(able, key=lambda worker: places[worker.address])
 
     def _describe_present(self) -> list[Worker]:
         """Return the workers that are there now, each described once.
@@ -340,11 +335,21 @@ class DaskCluster:
                 if not isinstance(answer, OSError):  # it has just gone
                     _check_version(address, answer)
                     self._described[address] = answer
-        return [
-            self._described[address]
-            for address in sorted(present)
-            if address in self._described
-        ]
+        known = sorted(present.keys() & self._described.keys())
+        return [self._described[address] for address in known]
+
+
+def _find_refusal(strategy: str, workers: Iterable[Worker]) -> str | None:
+    """Return why none of these workers can measure a strategy, or None."""
+    taking = [worker for worker in workers if worker.offers(strategy)]
+    if not taking:
+        offered = set[str]().union(*(worker.offered for worker in workers))
+        offers = ", ".join(sorted(offered))
+        return f"no worker offers {strategy!r}; they offer {offers}"
+    if any(worker.measures(strategy) for worker in taking):
+        return None
+    first = taking[0]
+    return f"strategy {strategy!r}: {first.lacks[strategy]} (on worker {first.host})"
 
 
 def _check_version(address: str, described: Worker | BaseException) -> None:
@@ -362,19 +367,18 @@ def _check_version(address: str, described: Worker | BaseException) -> None:
 
 def check_portable(plan: Plan, target: Target, *, keep_samples: bool) -> None:
     """Raise FieldError if the plan needs what only the lab's own machine has."""
-    replays = any(workload.replay for workload in plan.workloads.values())
-    for key, applies, reason in (
-        ("keep_samples", keep_samples, "samples stay on the workers"),
-        ("rtt", plan.links and target.urls, "workers have no link to your own servers"),
-        (
-            "environments",
-            plan.environments,
-            "workers measure in their own environment",
-        ),
-        ("replay", replays, "workers do not have the file of requests"),
-    ):
-        if applies:
-            raise FieldError([key], f"{reason}; leave it out", also=["cluster"])
+
+    def refuse(key: str, reason: str) -> NoReturn:
+        raise FieldError([key], f"{reason}; leave it out", also=["cluster"])
+
+    if keep_samples:
+        refuse("keep_samples", "samples stay on the workers")
+    if plan.links and target.urls:
+        refuse("rtt", "workers have no link to your own servers")
+    if plan.environments:
+        refuse("environments", "workers measure in their own environment")
+    if any(workload.replay for workload in plan.workloads.values()):
+        refuse("replay", "workers do not have the file of requests")
     for arm in plan.arms:
         if ".py:" in arm.strategy:
             raise FieldError(
