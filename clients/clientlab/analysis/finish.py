@@ -19,6 +19,7 @@ from clientlab.analysis.received import find_difference, find_impossible_times
 from clientlab.analysis.request_figures import (
     TrialRequests,
     compute_quantiles,
+    ends_of,
     split_by_success,
 )
 from clientlab.analysis.steady import Steady, find_long_seconds, find_steady
@@ -69,16 +70,8 @@ class Begun:
         """
         figures = None
         if samples is not None and len(samples.records):
-            records = samples.records
-            began = float(records["start"][0])
-            wall = float((records["start"] + records["seconds"]).max()) - began
-            requests = TrialRequests(samples, self.workload)
-            # A request that is dropped takes no time.
-            rate = requests.succeeded / wall if wall else 0.0
             with contextlib.suppress(ValidationError):  # a figure is impossible
-                figures = requests.compute_figures(
-                    began, wall, requests_per_second=rate
-                )
+                figures = self._compute_partial_figures(samples)
         return Trial(
             planned=self.planned,
             started=self.started,
@@ -88,6 +81,14 @@ class Begun:
             partial=None if figures is None else True,
             figures=figures or RequestFigures(),
         )
+
+    def _compute_partial_figures(self, samples: Samples) -> RequestFigures:
+        requests = TrialRequests(samples, self.workload)
+        began = float(samples.records["start"][0])
+        wall = float(ends_of(samples.records).max()) - began
+        # A request that is dropped takes no time.
+        rate = requests.succeeded / wall if wall else 0.0
+        return requests.compute_figures(began, wall, requests_per_second=rate)
 
     def refuse(self, error: ValidationError) -> Trial:
         """Return the failed trial of which a figure is impossible."""
@@ -109,15 +110,16 @@ def finish_trial(
     """
     planned = begun.planned
     workload = begun.workload
+    samples = measurement.samples
     load = _find_load(
-        measurement.samples,
+        samples,
         measurement.outcome,
         workload,
         planned.concurrency,
         measurement.by_shard,
     )
     counted = None if load.steady is None else load.steady.counted
-    requests = TrialRequests(measurement.samples, workload, counted)
+    requests = TrialRequests(samples, workload, counted)
     outcome = complete_outcome(
         measurement.outcome, planned, servers, requests.succeeded
     )
@@ -125,12 +127,13 @@ def finish_trial(
     shares, in_flight = find_shares(
         planned, workload, outcome, requests, times, servers, placement, usable
     )
-    has_threads = planned.executor_spec.threads
-    bound = find_bottleneck(shares, planned.concurrency, threads=has_threads)
+    threads = planned.executor_spec.threads
+    bound = find_bottleneck(shares, planned.concurrency, threads=threads)
     figures = _compute_figures(begun, measurement, requests, load, bound)
+    bound = judge_schedule(figures, planned.concurrency) or bound
     shards = _make_shards(begun, measurement)
     reason = _find_failure(begun, requests, servers, shards)
-    if reason is None:
+    if reason is None and measurement.streams is not None:
         reason = _find_failure_of_streams(measurement.streams)
     return Trial(
         planned=planned,
@@ -142,11 +145,7 @@ def finish_trial(
         measured=outcome,
         servers=servers,
         shards=shards,
-        verdict=Verdict(
-            bound=judge_schedule(figures, planned.concurrency) or bound,
-            shares=shares,
-            in_flight=in_flight,
-        ),
+        verdict=Verdict(bound=bound, shares=shares, in_flight=in_flight),
     )
 
 
@@ -168,15 +167,12 @@ def _compute_figures(
     pool_is_full = bound in {"client-connections", "client-streams"}
     all_wait = planned.executor_spec.clock_first and at_once > planned.concurrency
     waited = pool_is_full or all_wait
-    details: dict[str, Any] = {}
+    overhead = None
     if not waited and unavoidable is not None and not begun.workload.stream:
-        details["overhead_seconds"] = requests.compute_overhead(unavoidable)
-    if load.steady is not None:
-        seconds = measurement.samples.records["seconds"]
-        details["windows"] = load.steady.windows
-        details["long_seconds"] = find_long_seconds(seconds)
+        overhead = requests.compute_overhead(unavoidable)
+    stream = None
     if measurement.streams is not None:
-        details["stream"] = requests.compute_stream(measurement.streams)
+        stream = requests.compute_stream(measurement.streams)
     figures = requests.compute_figures(
         outcome.began,
         outcome.wall_seconds,
@@ -184,19 +180,24 @@ def _compute_figures(
         delay_seconds=requests.mean_delay,
         tail_seconds=load.tail,
         open_load=open_load,
+        overhead_seconds=overhead,
+        stream=stream,
         waits_for_connection=waited,
         paths=requests.compute_paths(),
-        **details,
     )
+    if load.steady is not None:
+        seconds = measurement.samples.records["seconds"]
+        figures = figures.updated(
+            windows=load.steady.windows, long_seconds=find_long_seconds(seconds)
+        )
     if measurement.tool is None:
         return figures
     # A tool does not report when each request began.
-    of_tool = {
-        "driver": planned.client_spec.program,
-        "kept_alive": measurement.tool.kept_alive,
-        "over_time": [],
-    }
-    return figures.updated(**of_tool)
+    return figures.updated(
+        driver=planned.client_spec.program,
+        kept_alive=measurement.tool.kept_alive,
+        over_time=[],
+    )
 
 
 @dataclass(frozen=True)
@@ -220,9 +221,8 @@ def _find_load(
     The rate of a steady load is that of its windows. Otherwise, and if its slices are
     too short for them, it is the number of requests over the wall time.
     """
-    records = samples.records
     wall = outcome.wall_seconds
-    mean_rate = len(records) / wall if wall else 0.0
+    mean_rate = len(samples.records) / wall if wall else 0.0
     if is_steady(workload) and not outcome.extended:
         duration = workload.load.duration or 0.0
         steady = find_steady(samples, outcome, duration, slots)
@@ -236,8 +236,7 @@ def _find_load(
     whole = first_end - outcome.began
     if whole <= 0:
         return _Load(mean_rate)
-    ends = records["start"] + records["seconds"]
-    ended = np.count_nonzero(ends <= outcome.began + whole)
+    ended = np.count_nonzero(ends_of(samples.records) <= first_end)
     return _Load(ended / whole, wall - whole)
 
 
@@ -291,7 +290,8 @@ def _make_shards(begun: Begun, measurement: Measurement) -> list[Shard]:
     count = len(measurement.by_shard)
     shards = []
     for index, outcome in enumerate(measurement.by_shard):
-        samples = measurement.samples.only(measurement.samples.numbers % count == index)
+        is_own = measurement.samples.numbers % count == index
+        samples = measurement.samples.only(is_own)
         requests = TrialRequests(samples, begun.workload)
         concurrency = divide_evenly(begun.planned.concurrency, index, count)
         load = _find_load(samples, outcome, begun.workload, concurrency)
@@ -304,13 +304,12 @@ def _make_shards(begun: Begun, measurement: Measurement) -> list[Shard]:
         measured = complete_outcome(
             outcome, begun.planned, ServerCounters(), requests.succeeded
         )
-        shard = Shard(
-            host=platform.node(),
-            concurrency=concurrency,
-            figures=figures,
-            measured=measured,
+        host = platform.node()
+        shards.append(
+            Shard(
+                host=host, concurrency=concurrency, figures=figures, measured=measured
+            )
         )
-        shards.append(shard)
     return shards
 
 
@@ -350,10 +349,10 @@ def _find_refutation(
 ) -> str | None:
     """Return why the client's report cannot be true, or None."""
     sent = requests.sent
-    refuted = None
+    difference = None
     if upstream is not None:
-        refuted = find_difference(sent, begun.planned, begun.workload, upstream)
-    refuted = refuted or find_impossible_times(sent, begun.workload)
+        difference = find_difference(sent, begun.planned, begun.workload, upstream)
+    refuted = difference or find_impossible_times(sent, begun.workload)
     if refuted or upstream is None or upstream.requests is None:
         return refuted
     # An expected 5xx may be the proxy's.
@@ -367,9 +366,7 @@ def _find_refutation(
     )
 
 
-def _find_failure_of_streams(streams: StreamTimes | None) -> str | None:
-    if streams is None:
-        return None
+def _find_failure_of_streams(streams: StreamTimes) -> str | None:
     if streams.disordered:
         return f"{streams.disordered:,} streams have events twice, or out of order"
     return None if streams.events else "no stream had an event"

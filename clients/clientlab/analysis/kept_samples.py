@@ -29,23 +29,26 @@ def are_kept(folder: Path, *, wanted: bool) -> bool:
 
 
 def write(
-    folder: Path, trial: Trial, workload: Workload, found: Samples, began: float
+    folder: Path, trial: Trial, workload: Workload, samples: Samples, began: float
 ) -> Path:
     """Write a trial's samples to an archive in the run's folder, by their start.
 
     `began`: when the trial began, in seconds of the monotonic clock.
     """
     planned = trial.planned
-    records = found.records
+    records = samples.records
     count = len(records)
     # Columns of equal values take no memory, and next to no space once compressed.
     unknown = np.broadcast_to(np.float32(np.nan), count)
     delay = delay_of(workload)
-    asked = np.full(count, np.nan) if delay is None else found.delays(delay)
+    asked = np.full(count, np.nan) if delay is None else samples.delays(delay)
     unavoidable = asked
     if planned.link is not None:
         unavoidable = np.nan_to_num(asked) + planned.link.rtt
-    kinds = np.array([found.kinds.get(code, "") for code in range(256)])
+    kinds = np.array([samples.kinds.get(code, "") for code in range(256)])
+    elapsed = unknown
+    if workload.reading.elapsed:
+        elapsed = records["elapsed"]
     first_byte = unknown
     if workload.reading.first_byte:
         first_byte = records["seconds"] - records["elapsed"]
@@ -55,7 +58,7 @@ def write(
         "arm": np.broadcast_to(np.array(planned.arm), count),
         "round": np.broadcast_to(np.int32(planned.round), count),  # from 1
         # Of the request; requests of the same number are equal in all arms of a round.
-        "number": found.numbers,
+        "number": samples.numbers,
         "start_seconds": records["start"] - began,
         "seconds": records["seconds"],
         "status": records["status"],  # of the response; 0 without one
@@ -64,7 +67,7 @@ def write(
         "delay_seconds": asked,  # of the upstream; NaN without a delay
         # NaN without a delay or a link.
         "overhead_seconds": records["seconds"] - unavoidable,
-        "elapsed_seconds": records["elapsed"] if workload.reading.elapsed else unknown,
+        "elapsed_seconds": elapsed,
         "first_byte_seconds": first_byte,
     }
     archive = folder / FOLDER / f"trial-{planned.order:04d}.npz"

@@ -1,5 +1,7 @@
-"""Which code takes the CPU: a profile of py-spy in speedscope's format
-(https://www.speedscope.app/file-format-schema.json), summed up by package and function.
+"""Which code takes the CPU: a profile of py-spy, summed up by package and function.
+
+The profile is in speedscope's format:
+https://www.speedscope.app/file-format-schema.json
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def read_profile(path: Path) -> list[Stack]:
     """Return the stacks of a profile. Raise ValueError if it is not one."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        frames = [_read_frame(one) for one in document["shared"]["frames"]]
+        frames = list(map(_read_frame, document["shared"]["frames"]))
         counts = Counter[tuple[Frame, ...]]()
         for thread in document["profiles"]:
             weights = thread["weights"]
@@ -64,14 +66,10 @@ def _below_the_lab(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     A stack begins with the process, and then has the lab's executor.
     """
     places = [place for place, frame in enumerate(frames) if frame.package == _LAB]
-    if not places:
-        return tuple(frame for frame in frames if not _is_process(frame))
-    last = places[-1]
-    return tuple(frames[last + 1 :]) or (frames[last],)
-
-
-def _is_process(frame: Frame) -> bool:
-    return frame.name.startswith("process ")
+    if places:
+        last = places[-1]
+        return tuple(frames[last + 1 :]) or (frames[last],)
+    return tuple(frame for frame in frames if not frame.name.startswith("process "))
 
 
 def _read_frame(frame: dict[str, Any]) -> Frame:
@@ -80,15 +78,15 @@ def _read_frame(frame: dict[str, Any]) -> Frame:
 
 
 def find_package(file: str) -> str:
-    """Return the package of a source file, the module of the standard library, or the
-    name of a shared library.
+    """Return the package of a source file.
+
+    For other files, return the module of the standard library, or the name of a shared
+    library.
     """
-    if found := _SITE_PACKAGES.search(file):
-        return found[1].removesuffix(".py").partition(".")[0]
-    if found := _STANDARD.search(file):
-        return found[1]
-    if found := _LIBRARY.search(file):
-        return found[1]
+    for pattern in (_SITE_PACKAGES, _STANDARD, _LIBRARY):
+        found = pattern.search(file)
+        if found:
+            return found[1].partition(".")[0]
     if f"/{_LAB}/" in file:
         return _LAB
     if file.startswith("<frozen ") or file == sys.executable:
@@ -106,7 +104,8 @@ def shares_by_package(stacks: Sequence[Stack]) -> dict[str, float]:
 
 def shares_by_function(stacks: Sequence[Stack]) -> dict[Frame, FunctionShare]:
     """Return the shares of each function, that with the largest total first."""
-    own, total = Counter[Frame](), Counter[Frame]()
+    own = Counter[Frame]()
+    total = Counter[Frame]()
     for stack in stacks:
         own[stack.frames[-1]] += stack.samples
         for frame in set(stack.frames):  # a recursive function counts once
@@ -124,20 +123,25 @@ def shares_by_function(stacks: Sequence[Stack]) -> dict[Frame, FunctionShare]:
 
 
 def find_main_function(stacks: Sequence[Stack]) -> Frame | None:
-    """Return the function at which most samples end or part ways, among those on the
-    heaviest path that hold most samples; None if no function holds most of them.
+    """Return the function at which most samples end or part ways.
+
+    Only functions on the heaviest path that hold most samples count. Return None if no
+    function holds most of them.
     """
     root = build_tree(stacks)
-    node, found, most = root, None, 0
+    node = root
+    main = None
+    most = 0
     while node.children:
-        node = max(node.children.values(), key=lambda child: child.samples)
+        node = node.heaviest_first()[0]
         if node.samples < _MOST * root.samples:
             break
         calls = [child.samples for child in node.children.values()]
         parting = node.samples - max(calls, default=0)
         if parting > most:
-            found, most = node.frame, parting
-    return found
+            main = node.frame
+            most = parting
+    return main
 
 
 @dataclass
@@ -147,6 +151,10 @@ class Node:
     frame: Frame | None = None
     samples: int = 0
     children: dict[Frame, Node] = field(default_factory=dict)
+
+    def heaviest_first(self) -> list[Node]:
+        """Return its children."""
+        return sorted(self.children.values(), key=lambda child: -child.samples)
 
 
 def build_tree(stacks: Iterable[Stack]) -> Node:
@@ -175,7 +183,8 @@ def draw_flame_graph(stacks: Sequence[Stack], title: str) -> str:
     """
     root = build_tree(stacks)
     boxes = list(_list_boxes(root, 0.0, 0, _WIDTH / max(root.samples, 1)))
-    height = _ROW * (2 + max((depth for *_, depth in boxes), default=0) + 1)
+    depth = max((box.depth for box in boxes), default=0)
+    height = _ROW * (depth + 3)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH:.0f}"'
         f' height="{height}" font-family="sans-serif" font-size="11">'
@@ -184,29 +193,38 @@ def draw_flame_graph(stacks: Sequence[Stack], title: str) -> str:
         head,
         f'<text x="4" y="14" font-weight="bold">{html.escape(title)}</text>',
     ]
-    for frame, share, x, width, depth in boxes:
-        label = f"{frame.name} ({frame.package})"
-        y = height - _ROW * (depth + 1)
-        colour = _COLOURS[sum(map(ord, frame.package)) % len(_COLOURS)]
-        shown = label[: int(width / 6.5)] if width > 30 else ""
-        parts.append(
-            f"<g><title>{html.escape(f'{label}: {share:.1%}')}</title>"
-            f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_ROW - 1}"'
-            f' fill="{colour}"/>'
-            f'<text x="{x + 3:.1f}" y="{y + 12}">{html.escape(shown)}</text></g>'
-        )
+    parts += [_draw_box(box, height - _ROW * (box.depth + 1)) for box in boxes]
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _list_boxes(
-    node: Node, x: float, depth: int, scale: float
-) -> Iterator[tuple[Frame, float, float, float, int]]:
-    """Yield frame, share, place and width in pixels, and depth of all descendants."""
-    children = sorted(node.children.values(), key=lambda child: -child.samples)
-    for child in children:
+class _Box(NamedTuple):
+    """A function in the flame graph. Its place and width are in pixels."""
+
+    frame: Frame
+    x: float
+    width: float
+    depth: int
+
+
+def _list_boxes(node: Node, x: float, depth: int, scale: float) -> Iterator[_Box]:
+    """Yield the boxes of all descendants. `scale`: pixels per sample."""
+    for child in node.heaviest_first():
         width = child.samples * scale
         if width < _SMALLEST or child.frame is None:
             continue
-        yield child.frame, width / _WIDTH, x, width, depth
+        yield _Box(child.frame, x, width, depth)
         yield from _list_boxes(child, x, depth + 1, scale)
         x += width
+
+
+def _draw_box(box: _Box, y: int) -> str:
+    label = f"{box.frame.name} ({box.frame.package})"
+    tooltip = html.escape(f"{label}: {box.width / _WIDTH:.1%}")
+    shown = html.escape(label[: int(box.width / 6.5)]) if box.width > 30 else ""
+    colour = _COLOURS[sum(map(ord, box.frame.package)) % len(_COLOURS)]
+    return (
+        f"<g><title>{tooltip}</title>"
+        f'<rect x="{box.x:.1f}" y="{y}" width="{box.width:.1f}" height="{_ROW - 1}"'
+        f' fill="{colour}"/>'
+        f'<text x="{box.x + 3:.1f}" y="{y + 12}">{shown}</text></g>'
+    )

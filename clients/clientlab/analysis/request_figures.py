@@ -65,11 +65,11 @@ class TrialRequests:
     ) -> None:
         records = samples.records
         self.samples = samples
+        self.sent = samples
+        self.timed = records
         self._workload = workload
         self._counted = np.ones(len(records), np.bool_) if counted is None else counted
         self._schedule: Arrivals | None = None
-        self.sent = samples
-        self.timed = records
         if samples.schedule_began and len(records):
             self._schedule = arrivals_of(workload)
         if self._schedule is not None:
@@ -80,9 +80,7 @@ class TrialRequests:
             starts = evaluate(self._schedule.start_of, samples.numbers)
             self._planned: Floats = samples.schedule_began + starts
             self.timed = records.copy()
-            self.timed["seconds"] = (
-                records["start"] + records["seconds"] - self._planned
-            )
+            self.timed["seconds"] = ends_of(records) - self._planned
             self.timed["start"] = self._planned
         self.finished = len(records)
         self.succeeded = self.finished - sum(samples.errors.values())
@@ -130,10 +128,11 @@ class TrialRequests:
         records = self.sent.records
         if self.delays is None or len(records) <= 1:
             return None
-        ends = records["start"] + records["seconds"]
+        ends = ends_of(records)
         order = np.argsort(ends)
         between_ends = np.diff(ends[order])
-        return float(np.mean(between_ends >= _TIMER * self.delays[order][1:]))
+        least = _TIMER * self.delays[order][1:]
+        return float(np.mean(between_ends >= least))
 
     def compute_figures(
         self, began: float, wall: float, **others: Any
@@ -146,17 +145,18 @@ class TrialRequests:
         Raise ValidationError for figures that no trial can have.
         """
         answered, failed = split_by_success(self.timed[self._counted])
-        examples = self.samples.examples.items()
+        histogram = make_histogram(answered).encode().decode()
+        examples = self.samples.examples
         return RequestFigures(
             wall_seconds=wall,
             requests=self.finished,
             errors=self.samples.errors,
-            error_examples={kind: mask_text(text) for kind, text in examples},
+            error_examples={kind: mask_text(examples[kind]) for kind in examples},
             latency_seconds=compute_quantiles(answered, failed),
             elapsed_seconds_sum=self._sum_elapsed(),
             first_byte_seconds=self._compute_first_byte(),
             bytes_received=self.received_bytes,
-            histogram=_encode_histogram(answered),
+            histogram=Histogram(encoded=histogram),
             over_time=slice_over_time(self.timed, began, wall),
             **others,
         )
@@ -175,9 +175,8 @@ class TrialRequests:
         if not self._workload.reading.first_byte:
             return None
         timed = self.timed[self._counted]
-        good = timed["error"] == 0
         seconds = timed["seconds"] - timed["elapsed"]
-        return compute_quantiles(seconds[good], seconds[~good])
+        return compute_quantiles(*_split(seconds, timed))
 
     def compute_stream(self, times: StreamTimes) -> StreamFigures:
         """Return the figures of the streams.
@@ -185,19 +184,16 @@ class TrialRequests:
         Failed streams count as longer than all others to their first event.
         """
         numbers = self.samples.numbers
-        seconds = self.timed["seconds"]
         order = np.argsort(numbers)
         places = order[np.searchsorted(numbers, times.numbers, sorter=order)]
-        until_real_start = (seconds - self.samples.records["seconds"])[places]
-        failed = seconds[self.timed["error"] != 0]
+        late = self.timed["seconds"] - self.samples.records["seconds"]
+        _, failed = split_by_success(self.timed)
         together_share = None
         if times.together is not None and len(times.gaps):
             together_share = times.together / len(times.gaps)
         return StreamFigures(
             events=times.events,
-            first_event_seconds=compute_quantiles(
-                times.first + until_real_start, failed
-            ),
+            first_event_seconds=compute_quantiles(times.first + late[places], failed),
             gap_seconds=compute_quantiles(times.gaps),
             lag_seconds=compute_quantiles(times.lags),
             write_error_seconds=compute_quantiles(times.late),
@@ -210,10 +206,9 @@ class TrialRequests:
         # sent.
         counted = self._counted if self._schedule is None else slice(None)
         records = self.sent.records[counted]
-        saved = evaluate(unavoidable, self.sent.numbers[counted])
-        overhead = records["seconds"] - saved
-        good = records["error"] == 0
-        return compute_quantiles(overhead[good], overhead[~good])
+        unsaved = evaluate(unavoidable, self.sent.numbers[counted])
+        overhead = records["seconds"] - unsaved
+        return compute_quantiles(*_split(overhead, records))
 
     def compute_paths(self) -> list[PathFigures]:
         """Return the figures of the most frequent paths of recorded requests.
@@ -226,19 +221,17 @@ class TrialRequests:
         recorded = read_recorded_requests(replay)
         place_of = choose_places(self._workload, recorded)
         paths = [request.url.partition("?")[0] for request in recorded.requests]
-        names = list(dict.fromkeys(paths))
-        index_of = {name: index for index, name in enumerate(names)}
-        numbers = self.samples.numbers.tolist()
-        sent = np.array([index_of[paths[place_of(number)]] for number in numbers], int)
-        counts = np.bincount(sent, minlength=len(names)).tolist()
-        ordered = sorted(index_of.values(), key=counts.__getitem__, reverse=True)
+        indices: dict[str, list[int]] = {path: [] for path in paths}
+        for index, number in enumerate(self.samples.numbers.tolist()):
+            indices[paths[place_of(number)]].append(index)
+        frequent = sorted(indices, key=lambda path: len(indices[path]), reverse=True)
         figures = []
-        for index in ordered[:MOST_PATHS]:
-            answered, failed = split_by_success(self.timed[sent == index])
-            if counts[index]:
+        for path in frequent[:MOST_PATHS]:
+            answered, failed = split_by_success(self.timed[indices[path]])
+            if indices[path]:
                 path_figures = PathFigures(
-                    path=mask_text(names[index]),
-                    requests=counts[index],
+                    path=mask_text(path),
+                    requests=len(indices[path]),
                     errors=len(failed),
                     **_find_exact(answered, failed),
                 )
@@ -265,21 +258,20 @@ class TrialRequests:
         samples = self.samples
         sent = self.sent.records
         starts = samples.records["start"]
+        late = starts - self._planned  # a dropped request is at least this late
         seconds_to_last = 0.0
         if len(sent):
             seconds_to_last = float(sent["start"].max()) - samples.schedule_began
-        late = starts - self._planned  # a dropped request is at least this late
         # A backlog is largest just before a request is sent, when this many are due and
         # as many were sent.
         due = np.searchsorted(np.sort(self._planned), np.sort(starts), side="right")
         backlogs = due - np.arange(len(starts))
         end = samples.schedule_began + schedule.length
-        in_flight_at_end = (sent["start"] <= end) & (
-            sent["start"] + sent["seconds"] > end
-        )
+        is_in_flight = (sent["start"] <= end) & (ends_of(sent) > end)
         kept: Floats | float = 0.0
         if unavoidable is not None:
             kept = evaluate(unavoidable, samples.numbers)
+        edges = began + np.linspace(0.0, wall, SLICES + 1)
         return OpenLoad(
             planned_per_second=schedule.count / schedule.span,
             achieved_per_second=len(sent) / max(schedule.span, seconds_to_last),
@@ -289,18 +281,26 @@ class TrialRequests:
             sent_seconds=compute_quantiles(*split_by_success(sent)),
             dropped=int(self._dropped.sum()),
             most_backlog=int(backlogs.max()),
-            most_in_flight=count_at_once(sent),
-            in_flight_at_end=int(in_flight_at_end.sum()),
-            over_time=slice_load(
-                self._planned, began + np.linspace(0.0, wall, SLICES + 1), kept
-            ),
+            most_in_flight=count_at_once(sent["start"], ends_of(sent)),
+            in_flight_at_end=int(is_in_flight.sum()),
+            over_time=slice_load(self._planned, edges, kept),
         )
+
+
+def ends_of(records: Records) -> Floats:
+    """Return when each request ended, in monotonic seconds."""
+    ends: Floats = records["start"] + records["seconds"]
+    return ends
 
 
 def split_by_success(records: Records) -> tuple[Floats, Floats]:
     """Return the seconds of the successful and of the failed requests."""
+    return _split(records["seconds"], records)
+
+
+def _split(values: Floats, records: Records) -> tuple[Floats, Floats]:
     good = records["error"] == 0
-    return records["seconds"][good], records["seconds"][~good]
+    return values[good], values[~good]
 
 
 def compute_quantiles(answered: Floats, failed: Floats = _EMPTY) -> Quantiles | None:
@@ -316,11 +316,8 @@ def compute_quantiles(answered: Floats, failed: Floats = _EMPTY) -> Quantiles | 
         return None
     ranked = np.sort(answered)
     recorded = np.sort(np.concatenate([answered, failed]))
-    quantiles: dict[str, Any] = {
-        "mean": float(recorded.mean()),
-        "max": float(recorded[-1]),
-    }
-    at_least = ["mean", "max"] if len(failed) else []
+    quantiles = {"mean": float(recorded.mean()), "max": float(recorded[-1])}
+    at_least: list[Any] = ["mean", "max"] if len(failed) else []
     for name, percent in QUANTILES.items():
         if len(recorded) < FEWEST_REQUESTS.get(name, 1):
             continue
@@ -330,7 +327,7 @@ def compute_quantiles(answered: Floats, failed: Floats = _EMPTY) -> Quantiles | 
         else:
             quantiles[name] = float(recorded[rank - 1])
             at_least.insert(-1, name)
-    return Quantiles(**quantiles | {"at_least": at_least})
+    return Quantiles(**quantiles, at_least=at_least)
 
 
 def _find_exact(answered: Floats, failed: Floats) -> dict[str, float]:
@@ -342,17 +339,13 @@ def _find_exact(answered: Floats, failed: Floats) -> dict[str, float]:
     return {name: getattr(quantiles, name) for name in exact}
 
 
-def _encode_histogram(seconds: Floats) -> Histogram:
-    return Histogram(encoded=make_histogram(seconds).encode().decode())
-
-
 def slice_over_time(records: Records, began: float, wall: float) -> list[Slice]:
     """Return the requests that ended in each of 60 slices of equal length.
 
     A quantile that falls on a failed request is unknown.
     """
     length = max(wall / SLICES, 1e-9)
-    ended = records["start"] + records["seconds"] - began
+    ended = ends_of(records) - began
     places = np.minimum((ended / length).astype(np.int64), SLICES - 1)
     slices = []
     for index in range(SLICES):
@@ -389,10 +382,15 @@ def slice_load(planned: Floats, edges: Floats, kept: Floats | float) -> list[Loa
     ]
 
 
-def count_at_once(records: Records) -> int:
+def count_at_once(starts: Floats, ends: Floats) -> int:
     """Return the largest number of requests that were in flight at one moment."""
-    starts = np.sort(records["start"])
-    ends = np.sort(records["start"] + records["seconds"])
+    return int(count_at_starts(np.sort(starts), ends).max(initial=0))
+
+
+def count_at_starts(starts: Floats, ends: Floats) -> npt.NDArray[np.int64]:
+    """Return how many requests were in flight when each began, in their order.
+
+    `starts` are sorted; `ends` may have another order.
+    """
     begun = np.arange(1, len(starts) + 1)
-    ended = np.searchsorted(ends, starts, side="right")
-    return int((begun - ended).max(initial=0))
+    return begun - np.searchsorted(np.sort(ends), starts, side="right")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -50,7 +49,7 @@ class AgreedStart:
         self._meet = meet
         self._ahead = START_AHEAD + _AHEAD_PER_SHARD * shards
         self._agreed = 0.0
-        self._lab_time = 0.0
+        self.lab_time = 0.0  # minus that of the monotonic clock
         self.offset: ClockOffset | None = None
 
     def meet(self) -> None:
@@ -61,22 +60,18 @@ class AgreedStart:
         self._agreed, self.offset = self._meet()
         # The system may set its clock during a trial, so the difference to the
         # monotonic clock is read once.
-        self._lab_time = time.time() - time.perf_counter()
+        self.lab_time = time.time() - time.perf_counter()
         if self.offset is not None:
-            self._lab_time += self.offset.seconds
+            self.lab_time += self.offset.seconds
 
     def wait_almost(self) -> float:
         """Return shortly before the start, with its moment.
 
         The machine's counters are read then, without the wait.
         """
-        moment = self._agreed - self._lab_time
+        moment = self._agreed - self.lab_time
         time.sleep(max(0.0, moment - self._ahead - time.perf_counter()))
         return moment
-
-    def convert_to_lab_time(self, moment: float) -> float:
-        """Return the lab's time of a moment of the monotonic clock."""
-        return moment + self._lab_time
 
 
 def machine_id() -> str:
@@ -122,25 +117,32 @@ def make_shard_report(
 
     Its requests get their numbers in the whole trial.
     """
+    lab_time = at.lab_time
     samples = measurement.samples
     records = samples.records.copy()
-    records["start"] += at.convert_to_lab_time(0.0)
+    records["start"] += lab_time
     schedule_began = samples.schedule_began
     if schedule_began:
-        schedule_began = at.convert_to_lab_time(schedule_began)
-    samples = replace(
-        samples,
-        records=records,
-        numbers=share.index + samples.numbers * share.of,
-        schedule_began=schedule_began,
-    )
-    began = at.convert_to_lab_time(measurement.outcome.began)
-    outcome = measurement.outcome.updated(began=began)
+        schedule_began += lab_time
     streams = measurement.streams
     if streams is not None:
         streams = replace(streams, numbers=share.index + streams.numbers * share.of)
     return ShardReport(
-        share.index, at.host, at.offset, outcome, samples, before, after, streams
+        index=share.index,
+        host=at.host,
+        clock=at.offset,
+        measured=measurement.outcome.updated(
+            began=measurement.outcome.began + lab_time
+        ),
+        samples=replace(
+            samples,
+            records=records,
+            numbers=share.index + samples.numbers * share.of,
+            schedule_began=schedule_began,
+        ),
+        before=before,
+        after=after,
+        streams=streams,
     )
 
 
@@ -181,11 +183,11 @@ def _count_cores(reports: Sequence[ShardReport]) -> float:
 
     They are those of their control groups, and no more than each machine has.
     """
-    usable: dict[str, float] = defaultdict(float)
+    usable: dict[str, float] = {}
     for report in reports:
-        usable[report.machine] += report.cores
-    present = {report.machine: report.machine_cores for report in reversed(reports)}
-    return sum(min(cores, present[machine]) for machine, cores in usable.items())
+        cores = usable.get(report.machine, 0.0) + report.cores
+        usable[report.machine] = min(cores, report.machine_cores)
+    return sum(usable.values())
 
 
 def _pool_samples(parts: Sequence[Samples]) -> Samples:
@@ -211,12 +213,12 @@ def _pool_samples(parts: Sequence[Samples]) -> Samples:
     if parts[0].delay_shares is not None:  # then all shards have them
         delay_shares = np.concatenate([part.delay_shares for part in parts])[order]
     pooled = Samples(
-        records[order],
-        numbers[order],
-        {},
-        examples,
-        {code: kind for kind, code in codes.items()},
-        min(part.schedule_began for part in parts),
-        delay_shares,
+        records=records[order],
+        numbers=numbers[order],
+        errors={},
+        examples=examples,
+        kinds={code: kind for kind, code in codes.items()},
+        schedule_began=min(part.schedule_began for part in parts),
+        delay_shares=delay_shares,
     )
     return pooled.only(np.ones(len(order), bool))  # counts the errors

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from clientlab.analysis.request_figures import count_at_starts
 from clientlab.observing.samples import Flags, Samples
 from clientlab.results.trial import Outcome, Window
 from clientlab.statistics.histogram import Floats
@@ -80,21 +81,21 @@ def _find_window(
     `starts` are sorted.
     """
     count = len(starts)
-    ended = np.sort(ends)
-    in_flight = np.arange(1, count + 1) - np.searchsorted(ended, starts, side="right")
+    in_flight = count_at_starts(starts, ends)
     most = min(slots, int(in_flight.max(initial=0)))
     if most < _EVERY_SLOT * slots:  # the client has fewer places
         slots = most
-    nothing = slice(0, 0)
+    too_short = Window(slots=slots), slice(0, 0)
     if not count:
-        return Window(slots=slots), nothing
+        return too_short
     # Threads that wait for the GIL have no request in flight, so all slots may never be
     # taken at once.
     usual = min(slots, float(np.median(in_flight)))
     full_at = starts[np.argmax(in_flight >= _FULL * usual)]
+    ended = np.sort(ends)
     first = int(np.searchsorted(ended, full_at, side="right")) + slots
     if first > count:
-        return Window(slots=slots), nothing
+        return too_short
     wave = ended[first - 1] - full_at
     mixed_at = min(_MIXING_SECONDS, _MIXING_SHARE * seconds)
     if ended[first - 1] < mixed_at:
@@ -103,26 +104,33 @@ def _find_window(
     steady_at = ended[first - 1]
     length = seconds - steady_at
     if length < _WAVES_LEFT * wave or last <= first or wave <= 0:
-        return Window(slots=slots, wave_seconds=wave), nothing
+        return Window(slots=slots, wave_seconds=wave), slice(0, 0)
     # When request k has ended, request k + slots begins in its place.
     steady = slice(first + slots, last + slots)
+    waited = ended[first:last].sum()
     inside = ended[(ended > steady_at) & (ended < seconds)] - steady_at
-    # A burst of requests may end near a border. So the weight falls to 0 over a wave
-    # there.
-    to_border = np.minimum(inside, length - inside)
-    weights = np.clip(to_border / wave, 0.0, 1.0)
     quarter = length / 4
     window = Window(
         slots=slots,
         wave_seconds=wave,
         cycles=last - first,
-        cycle_seconds=float(ends[steady].sum() - ended[first:last].sum()),
-        ended=float(weights.sum()),
+        cycle_seconds=float(ends[steady].sum() - waited),
+        ended=_weigh_inside(inside, length, wave),
         seconds=length - wave,
         early=_weigh_around(inside, quarter, quarter),
         late=_weigh_around(inside, 3 * quarter, quarter),
     )
     return window, steady
+
+
+def _weigh_inside(moments: Floats, length: float, wave: float) -> float:
+    """Return how many moments lie between 0 and `length`.
+
+    A burst of requests may end near a border, so the weight falls to 0 over a wave
+    there.
+    """
+    to_border = np.minimum(moments, length - moments)
+    return float(np.clip(to_border / wave, 0.0, 1.0).sum())
 
 
 def _weigh_around(moments: Floats, middle: float, reach: float) -> float:

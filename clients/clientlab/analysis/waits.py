@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from clientlab.observing.samples import Samples
+from clientlab.analysis.request_figures import count_at_once, ends_of
+from clientlab.observing.samples import Samples, evaluate
 from clientlab.results.explanation import PartOfTime, Waits
 from clientlab.statistics.histogram import Floats
 from clientlab.workload.load import arrivals_of
@@ -64,12 +65,11 @@ def find_waits(
     if not len(records):
         return None
     starts: Floats = records["start"]
-    ends: Floats = starts + records["seconds"]
+    ends = ends_of(records)
     planned = starts
     schedule = arrivals_of(workload)
     if schedule is not None:
-        offsets = [schedule.start_of(number) for number in good.numbers.tolist()]
-        planned = samples.schedule_began + np.array(offsets)
+        planned = samples.schedule_began + evaluate(schedule.start_of, good.numbers)
     delay = delay_of(workload)
     found = Waits(
         requests=len(records),
@@ -81,13 +81,12 @@ def find_waits(
         return found
     handled = np.array([trace[number] for number in good.numbers.tolist()])
     began, ended = handled.T
-    counts = _count_at_once(began, ended)
     wall = float(ends.max() - starts.min())
     return found.updated(
         to_handler=_summarize(began - starts),
         in_handler=_summarize(ended - began),
         to_read=_summarize(ends - ended),
-        most_at_server=counts,
+        most_at_server=count_at_once(began, ended),
         mean_at_server=float((ended - began).sum()) / wall,
     )
 
@@ -95,10 +94,3 @@ def find_waits(
 def _summarize(seconds: Floats) -> PartOfTime:
     p50, p99 = np.quantile(seconds, [0.5, 0.99]).tolist()
     return PartOfTime(mean=float(seconds.mean()), p50=p50, p99=p99)
-
-
-def _count_at_once(began: Floats, ended: Floats) -> int:
-    """Return the largest number of intervals that hold the same moment."""
-    starts = np.sort(began)
-    over = np.searchsorted(np.sort(ended), starts, side="right")
-    return int((np.arange(1, len(starts) + 1) - over).max())

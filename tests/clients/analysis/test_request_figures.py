@@ -250,6 +250,8 @@ def test_a_dropped_request_is_at_least_as_late_as_it_was_then():
 
 
 def test_the_most_requests_in_flight_and_the_largest_backlog_are_those_of_a_moment():
-    assert count_at_once(records_of([0.0, 1.0, 2.0], [1.0] * 3)) == 1
-    assert count_at_once(records_of([0.0, 0.5, 0.9, 3.0], [1.0] * 4)) == 3
-    assert count_at_once(records_of([], [])) == 0
+    in_turn = np.array([0.0, 1.0, 2.0])
+    assert count_at_once(in_turn, in_turn + 1.0) == 1
+    together = np.array([0.0, 0.5, 0.9, 3.0])
+    assert count_at_once(together, together + 1.0) == 3
+    assert count_at_once(NONE, NONE) == 0
