@@ -14,7 +14,6 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clientlab.analysis.finish import Begun
 from clientlab.analysis.shards import ShardReport, machine_id, merge_shards
 from clientlab.cluster.preload import measure_trial, send_start
 from clientlab.cluster.workers import DaskCluster, Worker
@@ -23,7 +22,7 @@ from clientlab.results.document import Run
 from clientlab.results.plan import Target
 from clientlab.results.trial import ClockOffset, PlannedTrial, Trial, utc_now
 from clientlab.running.execute import Progressed, TrialInterrupted, TrialLost
-from clientlab.running.trial_runner import compute_deadline
+from clientlab.running.trial_runner import begin
 from clientlab.workload.workload import READY_SECONDS, Workload
 
 if TYPE_CHECKING:
@@ -93,8 +92,7 @@ class ClusterMeasurement:
             for future in futures:
                 future.release()
         if not isinstance(result, Trial):
-            deadline = compute_deadline(workload, planned.concurrency, planned.link)
-            return merge_shards(Begun(planned, workload, started, deadline), result)
+            return merge_shards(begin(planned, workload, started), result)
         if workers[0].machine == machine_id():
             return result
         # The clock of another machine may be wrong; the lab plans by this time.

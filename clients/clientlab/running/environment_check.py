@@ -37,14 +37,13 @@ def main() -> None:
     plugins.admit(name for name, _ in pairs)
     refusals = [_find_refusal(name, workload) for name, workload in pairs]
     packages: dict[str, str] = {}
-    for one in importlib.metadata.distributions():
-        if name := one.metadata[
-            "Name"
-        ]:  # the rest of a package that was removed has none
-            packages.setdefault(
-                name.lower(), f"{one.version}{_origin(one)}"
-            )  # the first on the path is imported
-    found = {
+    for distribution in importlib.metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name:  # the rest of a package that was removed has none
+            version = f"{distribution.version}{_find_origin(distribution)}"
+            # The first one on the path is imported.
+            packages.setdefault(name.lower(), version)
+    content = {
         "refusals": refusals,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "python_build": python_build(),
@@ -53,17 +52,16 @@ def main() -> None:
         "compiled": compiled_into(packages),
     }
     with os.fdopen(report, "w", encoding="utf-8") as file:
-        json.dump(found, file)
+        json.dump(content, file)
 
 
 def _find_refusal(name: str, workload: Workload) -> str | None:
     """Return why the environment cannot run this strategy, or None if it can."""
     try:
         strategy = strategies.find(name)
-        if lacking := ", ".join(
-            distribution for distribution, _ in list_missing(strategy)
-        ):
-            return f"strategy {name!r} needs {lacking}; install it there"
+        missing = [distribution for distribution, _ in list_missing(strategy)]
+        if missing:
+            return f"strategy {name!r} needs {', '.join(missing)}; install it there"
         strategies.check_settings(strategy)
         strategies.check_capabilities(strategy, workload)
     except LabError as error:
@@ -71,9 +69,10 @@ def _find_refusal(name: str, workload: Workload) -> str | None:
     return None
 
 
-def _origin(distribution: importlib.metadata.Distribution) -> str:
-    """Return where a distribution comes from, or "" for an index: a branch often has
-    the last release's version.
+def _find_origin(distribution: importlib.metadata.Distribution) -> str:
+    """Return where a distribution comes from, or "" for an index.
+
+    A branch often has the last release's version.
     """
     # https://packaging.python.org/en/latest/specifications/direct-url/
     origin = json.loads(distribution.read_text("direct_url.json") or "{}")

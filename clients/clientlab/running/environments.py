@@ -1,6 +1,4 @@
-"""The environments of a plan: built by uv or found, each inspected and checked before
-anything is measured.
-"""
+"""The environments of a plan, built by uv or found, and checked before all trials."""
 
 from __future__ import annotations
 
@@ -41,10 +39,11 @@ _PACKAGE = Path(clientlab.__file__).parent
 
 @dataclass(frozen=True)
 class Environments:
-    """By name: the Python of each environment, and what it holds, for the run file."""
+    """Environments by name."""
 
     interpreters: dict[str, Interpreter]
     held: dict[str, Environment]
+    """What they hold, for the run file."""
 
 
 @contextlib.contextmanager
@@ -56,10 +55,10 @@ def open_environments(plan: Plan) -> Iterator[Environments]:
     While they are open, a temporary folder gives their Pythons the lab's package
     without the lab's libraries.
     """
-    found = Environments({}, {})
+    environments = Environments({}, {})
     with contextlib.ExitStack() as stack:
-        own = stack.enter_context(tempfile.TemporaryDirectory(prefix="clientlab-env-"))
-        Path(own, _PACKAGE.name).symlink_to(_PACKAGE)
+        lab = stack.enter_context(tempfile.TemporaryDirectory(prefix="clientlab-env-"))
+        Path(lab, _PACKAGE.name).symlink_to(_PACKAGE)
         for name, spec in plan.environments.items():
             try:
                 if spec.folder:
@@ -67,26 +66,27 @@ def open_environments(plan: Plan) -> Iterator[Environments]:
                     _keep(folder, stack)
                 else:
                     folder = _build(spec, stack)
-                python = found.interpreters[name] = Interpreter(
-                    _find_program(folder), own
-                )
-                is_at_home = folder.is_relative_to(
-                    Path.home()
-                )  # the run file must not name the user
-                shown = (
-                    Path("~", folder.relative_to(Path.home())) if is_at_home else folder
-                )
-                found.held[name] = Environment(
-                    folder=str(shown), **_inspect(name, plan, python)
-                )
+                python = Interpreter(_find_program(folder), lab)
+                held = Environment(folder=_show(folder), **_inspect(name, plan, python))
             except LabError as error:
                 raise LabError(f"environment {name!r}: {error}") from error
-        yield found
+            environments.interpreters[name] = python
+            environments.held[name] = held
+        yield environments
+
+
+def _show(folder: Path) -> str:
+    """Return a path for the run file, which must not name the user."""
+    home = Path.home()
+    if folder.is_relative_to(home):
+        folder = Path("~", folder.relative_to(home))
+    return str(folder)
 
 
 def _keep(folder: Path, stack: contextlib.ExitStack) -> None:
-    """Keep other runs from changing an environment that the lab built: a run is resumed
-    in it. Raise LabError if one changes it now.
+    """Keep other runs from changing an environment that the lab built.
+
+    A run is resumed in it. Raise LabError if another run changes it now.
     """
     lock_file = folder.with_suffix(".lock")
     if not (folder / _COMPLETE).exists() or not lock_file.exists():
@@ -99,32 +99,28 @@ def _keep(folder: Path, stack: contextlib.ExitStack) -> None:
 
 
 def _build(spec: EnvironmentSpec, stack: contextlib.ExitStack) -> Path:
-    """Return the folder of the environment, which no other process changes until the
-    stack is closed.
+    """Return the folder of an environment.
+
+    No other run changes it until the stack is closed.
 
     An environment whose requirements are all pinned is built once, and never changed.
     Others are brought up to date for each run: there may be a new release, and the code
     in a folder or at an address may have changed. If another run uses the folder of
     such an environment, this run has one of its own.
     """
-    is_free_threaded = "t" in sys.abiflags
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    own = f"{version}t" if is_free_threaded else version
+    if "t" in sys.abiflags:  # free-threaded
+        version += "t"
     # uv might not find our own.
-    python = spec.python
-    if python is None or python == own:
-        python = sys.executable
-    key = hashlib.sha256(json.dumps([python, spec.requirements]).encode()).hexdigest()[
-        :16
-    ]
-    cache = (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        / "clientlab"
-        / "environments"
-    )
+    python = sys.executable
+    if spec.python not in {None, version}:
+        python = str(spec.python)
+    digest = hashlib.sha256(json.dumps([python, spec.requirements]).encode())
+    key = digest.hexdigest()[:16]
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = caches / "clientlab" / "environments"
     cache.mkdir(parents=True, exist_ok=True)
-    is_pinned = all(_PINNED.fullmatch(requirement) for requirement in spec.requirements)
-    if is_pinned:
+    if all(map(_PINNED.fullmatch, spec.requirements)):
         with (cache / f"{key}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             _install(spec, python, cache / key)
@@ -151,22 +147,13 @@ def _install(spec: EnvironmentSpec, python: str, folder: Path, *anew: str) -> No
     """
     is_new = not (folder / _COMPLETE).exists()
     if is_new:
-        shutil.rmtree(
-            folder, ignore_errors=True
-        )  # an interrupted build may have left it
+        # An interrupted build may have left it.
+        shutil.rmtree(folder, ignore_errors=True)
         _run_uv("venv", "--no-project", "--python", python, str(folder))
     if spec.requirements and (is_new or anew):
         target = str(folder / "bin" / "python")
-        _run_uv(
-            "pip",
-            "install",
-            "--python",
-            target,
-            "--compile-bytecode",
-            *anew,
-            "--",
-            *spec.requirements,
-        )
+        options = ["--python", target, "--compile-bytecode", *anew]
+        _run_uv("pip", "install", *options, "--", *spec.requirements)
     (folder / _COMPLETE).touch()
 
 
@@ -175,18 +162,20 @@ def _run_uv(*words: str) -> None:
     program = str(beside) if beside.is_file() else shutil.which("uv")
     if program is None:
         raise LabError("uv, which builds it, is not installed; pip install uv")
-    command = [program, "--quiet", *words]
     try:
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=_BUILD_SECONDS, check=False
+            [program, "--quiet", *words],
+            capture_output=True,
+            text=True,
+            timeout=_BUILD_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise LabError(f"uv did not end within {_BUILD_SECONDS:g} s") from error
     if ended.returncode:
         reason = mask_text(re.sub(r"[\s×╰─▶│├]+", " ", ended.stderr).strip())
-        raise LabError(
-            f"uv can't build it: {reason or f'exit code {ended.returncode}'}"
-        )
+        reason = reason or f"exit code {ended.returncode}"
+        raise LabError(f"uv can't build it: {reason}")
 
 
 def _find_program(folder: Path) -> str:
@@ -198,11 +187,10 @@ def _find_program(folder: Path) -> str:
     program = path if path.is_file() else path / "bin" / "python"
     if not program.is_file():
         reason = f"{path} has no bin/python" if path.exists() else f"there is no {path}"
-        advice = (
-            "name the folder of a virtual environment, a Python, or a package with its"
-            " version"
+        raise LabError(
+            f"{reason}; name the folder of a virtual environment, a Python, or a"
+            " package with its version"
         )
-        raise LabError(f"{reason}; {advice}")
     return str(program)
 
 
@@ -211,28 +199,25 @@ def _inspect(name: str, plan: Plan, python: Interpreter) -> dict[str, Any]:
 
     Raise LabError if it can't run one of its arms.
     """
-    version = _ask(
-        [python.program, "-c", "import sys; print(list(sys.version_info[:3]))"], python
-    )
+    code = "import sys; print(list(sys.version_info[:3]))"
+    version = _ask([python.program, "-c", code], python)
     if not isinstance(version, list):
         raise LabError(f"{python.program} does not answer as a Python does")
     if tuple(version) < OLDEST:
-        shown, oldest = (".".join(map(str, one)) for one in (version, OLDEST))
+        shown = ".".join(map(str, version))
+        oldest = ".".join(map(str, OLDEST))
         raise LabError(f"its Python is {shown}; the lab needs {oldest} or newer")
     arms = [arm for arm in plan.arms if arm.environment == name]
     pairs = [
         (strategies.find(arm.strategy).name, plan.workloads[arm.workload])
         for arm in arms
     ]
-    found: dict[str, Any] = _ask(
-        python.command("clientlab.running.environment_check"),
-        python,
-        pickle.dumps(pairs),
-    )
-    for arm, refusal in zip(arms, found.pop("refusals"), strict=True):
+    command = python.command("clientlab.running.environment_check")
+    content: dict[str, Any] = _ask(command, python, pickle.dumps(pairs))
+    for arm, refusal in zip(arms, content.pop("refusals"), strict=True):
         if refusal is not None:
             raise LabError(f"arm {arm.name!r}: {refusal}")
-    return found
+    return content
 
 
 def _ask(command: list[str], python: Interpreter, given: bytes = b"") -> Any:
@@ -245,17 +230,13 @@ def _ask(command: list[str], python: Interpreter, given: bytes = b"") -> Any:
             command, given, python.variables(), _ANSWER_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        reason = (
-            getattr(error, "strerror", None)
-            or f"no answer within {_ANSWER_SECONDS:g} s"
-        )
+        silent = f"no answer within {_ANSWER_SECONDS:g} s"
+        reason = getattr(error, "strerror", None) or silent
         raise LabError(f"{python.program} does not run: {reason}") from error
     if ended.returncode:
-        last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise LabError(
-            f"{python.program} can't run the lab's trials:"
-            f" {last or f'exit code {ended.returncode}'}"
-        )
+        output = ended.stderr.decode(errors="replace").strip()
+        reason = output.rpartition("\n")[2] or f"exit code {ended.returncode}"
+        raise LabError(f"{python.program} can't run the lab's trials: {reason}")
     try:
         return json.loads(ended.stdout)
     except ValueError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -108,11 +109,11 @@ def create_run(
 def resume_run(run: Run, surroundings: Surroundings) -> Run:
     """Return a run that had stopped, ready to go on in these surroundings."""
     now = run.updated(surroundings=surroundings, clientlab=__version__)
-    found = [
-        f"{one.part}: {one.before or '–'} → {one.after or '–'}"
-        for one in compare_surroundings(run, now)
+    differences = [
+        f"{difference.part}: {difference.before or '–'} → {difference.after or '–'}"
+        for difference in compare_surroundings(run, now)
     ]
-    entry = Resumption(at=utc_now(), trials=run.measured, differences=found)
+    entry = Resumption(at=utc_now(), trials=run.measured, differences=differences)
     return run.updated(
         status="running", rounds_ended=None, resumed=[*run.resumed, entry]
     )
@@ -127,8 +128,7 @@ def execute(  # noqa: PLR0913 - two arguments are optional
     whole: Plan | None = None,
     by_turns: MeasureByTurns | None = None,
 ) -> Run:
-    """Measure all trials that `run.experiment` plans, round by round, and return the
-    finished run.
+    """Measure all trials that a run plans, round by round, and return the finished run.
 
     Each trial is saved when it ends. A run that has trials already goes on after them.
     The caller holds the run (see `Store.hold`). `whole`: the plan with the credentials
@@ -150,43 +150,38 @@ def execute(  # noqa: PLR0913 - two arguments are optional
     return execution.finish(ended_by)
 
 
+@dataclass
 class _Execution:
-    """A run that is being measured."""
+    """A run that is being measured (see `execute`)."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - as `execute`
-        self,
-        run: Run,
-        measure: Measure,
-        store: Store,
-        observer: Observer,
-        whole: Plan | None,
-        by_turns: MeasureByTurns | None,
-    ) -> None:
-        self.run = run
-        self.folder = store.folder / run.run
-        self._measure = measure
-        self._store = store
-        self._observer = observer
-        self._whole = whole
-        self._by_turns = by_turns
-        self._turn: list[tuple[PlannedTrial, Workload]] = []
-        self._turn_began = ""
-        self._planned_trials = 0
+    run: Run
+    measure: Measure
+    store: Store
+    observer: Observer
+    whole: Plan | None
+    by_turns: MeasureByTurns | None
+    turn: list[tuple[PlannedTrial, Workload]] = field(default_factory=list)
+    turn_began: str = ""
+    planned_trials: int = 0
+
+    @property
+    def folder(self) -> Path:
+        return self.store.folder / self.run.run
 
     def measure_rounds(self) -> RoundsEnded:
         """Return why there are no further rounds."""
         plan = self.run.experiment
         rounds = count_rounds(self.run)
-        began = round_began = time.monotonic()
+        began = time.monotonic()
+        round_began = began
         while True:
             while due := find_due(self.run, rounds):
                 self._measure_due(due)
             now = time.monotonic()
             arms = max(1, len(plan.arms) - len(self.run.decided))
             self._decide(rounds)
-            ended_by = find_end(
-                self.run, rounds, now - began, (now - round_began) / arms
-            )
+            trial_seconds = (now - round_began) / arms
+            ended_by = find_end(self.run, rounds, now - began, trial_seconds)
             if ended_by is not None:
                 return ended_by
             rounds += 1
@@ -198,68 +193,68 @@ class _Execution:
         number, arm = due[0]
         conditions = run.experiment.find_max
         search: find_max.Search | None = None
-        rate, usual = None, 0
+        rate = None
+        usual = 0
         if conditions is not None:
             search = find_max.search_of(run, arm, number, conditions)
             rate = search.next_rate
             usual = len(due) * find_max.USUAL_TRIALS - len(search.probes)
-        side_by_side = self._by_turns is not None
-        self._turn = plan_turn(run, due, self._whole, rate, by_turns=side_by_side)
-        self._turn_began = utc_now()
-        self._planned_trials = run.measured + max(len(due), usual)
-        planned = [trial for trial, _ in self._turn]
-        self._observer.trials_started(planned, self._planned_trials)
+        side_by_side = self.by_turns is not None
+        self.turn = plan_turn(run, due, self.whole, rate, by_turns=side_by_side)
+        self.turn_began = utc_now()
+        self.planned_trials = run.measured + max(len(due), usual)
+        planned = [trial for trial, _ in self.turn]
+        self.observer.trials_started(planned, self.planned_trials)
         if search is not None and rate is None:  # the search is over
             trials: Sequence[Trial] = [search.result(planned[0])]
         else:
             trials = self._measure_turn()
         for trial in trials:
             self.run = self.run.with_trial(trial)
-            self._store.append(run.run, trial)
-            self._observer.trial_ended(trial)
+            self.store.append(run.run, trial)
+            self.observer.trial_ended(trial)
 
     def _measure_turn(self) -> Sequence[Trial]:
-        progressed = self._observer.progressed
+        progressed = self.observer.progressed
         try:
-            if self._by_turns is not None and len(self._turn) > 1:
-                return self._by_turns(self._turn, self.folder, progressed)
-            return [self._measure(*self._turn[0], self.folder, progressed)]
+            if self.by_turns is not None and len(self.turn) > 1:
+                return self.by_turns(self.turn, self.folder, progressed)
+            return [self.measure(*self.turn[0], self.folder, progressed)]
         except TrialLost as loss:
-            return [self._lose(self._turn[0][0], str(loss))]
+            return [self._lose(self.turn[0][0], str(loss))]
 
     def _lose(self, planned: PlannedTrial, reason: str) -> Trial:
         return Trial(
-            planned=planned, status="lost", reason=reason, started=self._turn_began
+            planned=planned, status="lost", reason=reason, started=self.turn_began
         )
 
     def _decide(self, rounds: int) -> None:
         """Leave out the arms that are decided."""
         decided = decide_arms(self.run, rounds)
         if self.run.experiment.budget is not None:
-            self._observer.round_judged(decided, rounds)
+            self.observer.round_judged(decided, rounds)
         if decided is not self.run:
             # A run that goes on must not measure these arms again.
-            self._store.save(decided)
+            self.store.save(decided)
         self.run = decided
 
     def stop(self, error: BaseException) -> IncompleteRun:
         """Save what there is, and return what to raise."""
         reason = str(error) or "interrupted"
-        measured = self.run.measured
         lost = {
             trial.order: self._lose(trial, reason)
-            for trial, _ in self._turn
-            if trial.order >= measured
+            for trial, _ in self.turn
+            if trial.order >= self.run.measured
         }
         if isinstance(error, TrialInterrupted):
             lost |= {trial.planned.order: trial for trial in error.trials}
         for trial in lost.values():
             self.run = self.run.with_trial(trial)
         self.run = self.run.updated(status="incomplete")
-        self._store.save(with_judgement(self.run))
+        self.store.save(with_judgement(self.run))
         where = "between two trials"
         if lost:
-            where = f"in trial {min(lost) + 1} of {self._planned_trials}"
+            where = f"in trial {min(lost) + 1} of {self.planned_trials}"
         return IncompleteRun(f"{reason} {where}; what was done is in {self.folder}")
 
     def finish(self, ended_by: RoundsEnded) -> Run:
@@ -267,7 +262,6 @@ class _Execution:
         run = self.run
         is_whole = not run.experiment.left_out and not failed_for_good(run)
         status = "done" if is_whole else "incomplete"
-        changes = {"status": status, "rounds_ended": ended_by}
-        run = with_judgement(run.updated(**changes))
-        self._store.save(run)
+        run = with_judgement(run.updated(status=status, rounds_ended=ended_by))
+        self.store.save(run)
         return run

@@ -1,5 +1,4 @@
-"""The schedule of a run: which trials are due, when its rounds end, and how long it
-takes.
+"""The schedule of a run: the trials that are due, its end, and how long it takes.
 
 Everything follows from the run document, so a run that stopped goes on where it was.
 """
@@ -8,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import accumulate
 from math import ceil
 
 from clientlab import strategies
@@ -47,32 +45,36 @@ Due = tuple[int, str]
 
 
 def find_due(run: Run, rounds: int | None = None) -> list[Due]:
-    """Return what is left to measure, in order: first what was never measured, then
-    what has to be repeated.
+    """Return what is left to measure, in order.
 
-    A lost trial is repeated once. After the run was resumed, every trial that had
-    failed or was lost is repeated.
+    What was never measured comes before what has to be repeated. A lost trial is
+    repeated once. After the run was resumed, every trial that had failed or was lost is
+    repeated.
     """
-    plan, count = run.experiment, rounds or count_rounds(run)
+    count = rounds or count_rounds(run)
+    since = run.resumed[-1].trials if run.resumed else 0
     attempts = defaultdict[Due, list[Trial]](list)
     for trial in run.trials:
         attempts[trial.planned.round, trial.planned.arm].append(trial)
-    since = run.resumed[-1].trials if run.resumed else 0
 
-    def has_to_be_repeated(due: Due) -> bool:
-        recent = [trial for trial in attempts[due] if trial.planned.order >= since]
+    def has_to_be_repeated(trials: Sequence[Trial]) -> bool:
+        if any(trial.status == "done" for trial in trials):
+            return False
+        recent = [trial for trial in trials if trial.planned.order >= since]
         most = 2 if any(trial.status == "lost" for trial in recent) else 1
-        return len(recent) < most and all(
-            trial.status != "done" for trial in attempts[due]
-        )
+        return len(recent) < most
 
-    order = [
-        (number, arm)
-        for number, arm in plan.schedule(count)
-        if number <= run.decided.get(arm, count)
-    ]
-    new = [due for due in order if due not in attempts]
-    return new + [due for due in order if due in attempts and has_to_be_repeated(due)]
+    new = []
+    repeated = []
+    for number, arm in run.experiment.schedule(count):
+        if number > run.decided.get(arm, count):
+            continue
+        due = number, arm
+        if due not in attempts:
+            new.append(due)
+        elif has_to_be_repeated(attempts[due]):
+            repeated.append(due)
+    return new + repeated
 
 
 def count_rounds(run: Run) -> int:
@@ -92,18 +94,20 @@ def plan_turn(
     *,
     by_turns: bool = False,
 ) -> list[tuple[PlannedTrial, Workload]]:
-    """Return the next trial with its workload and, if it is measured in slices, those
-    that it is compared with.
+    """Return the next trial with its workload.
+
+    If it is measured in slices, return the trials that it is compared with, too.
 
     `whole`: the plan with the credentials that the run does not hold. `search_rate`:
     requests per second that a search for the highest rate tries. `by_turns`: whether
     trials can be measured side by side, in slices.
     """
     plan = run.experiment
+    workloads = (whole or plan).workloads
     number, _ = due[0]
     planned = []
     for index, arm in enumerate(_choose_turn(run, due, by_turns=by_turns)):
-        workload = (whole or plan).workloads[arm.workload]
+        workload = workloads[arm.workload]
         if search_rate is not None:
             workload = change(workload, rate=search_rate)
         workload = reseed_for_round(workload, plan.seed, number)
@@ -135,7 +139,8 @@ def _choose_turn(run: Run, due: Sequence[Due], *, by_turns: bool) -> list[Arm]:
     first = arms[name]
     if not by_turns or count_slices(run, first) == 1:
         return [first]
-    turn = []
+    turn: list[Arm] = []
+    connections = 0
     for other_number, other_name in due:
         arm = arms[other_name]
         is_compared = (
@@ -145,13 +150,12 @@ def _choose_turn(run: Run, due: Sequence[Due], *, by_turns: bool) -> list[Arm]:
             and arm.link == first.link
         )
         if is_compared and count_slices(run, arm) > 1:
+            # Each trial keeps its connections open.
+            connections += _count_in_flight(arm, plan.workloads[arm.workload])
+            if turn and connections > _MOST_OPEN:
+                break
             turn.append(arm)
-    # Each trial keeps its connections open.
-    in_flight = accumulate(
-        _count_in_flight(arm, plan.workloads[arm.workload]) for arm in turn
-    )
-    most = sum(total <= _MOST_OPEN for total in in_flight)
-    return turn[: max(1, most)]
+    return turn
 
 
 # More make hardly any difference: docs/how-it-measures.md has the gain of eight.
@@ -160,8 +164,9 @@ _MOST_OPEN = 512  # connections of the trials that share their slices
 
 
 def count_slices(run: Run, arm: Arm) -> int:
-    """Return the most slices into which a trial's measured time is divided; its own
-    waves may permit fewer.
+    """Return the most slices into which a trial's measured time is divided.
+
+    Its own waves may permit fewer.
 
     A trial stays whole if it cannot pause: one with a number of requests, a schedule,
     shards, or connections that are opened while the clock runs. A slice lasts several
@@ -195,28 +200,25 @@ def find_first_look(plan: Plan) -> int:
 
 
 def decide_arms(run: Run, rounds: int) -> Run:
-    """Return a run with a budget after a round, with the arms whose comparisons are all
-    decided by now.
+    """Return a run after a round, with the arms whose comparisons are all decided.
+
+    Only a run with a budget decides arms. Return the run itself if no arm is new.
     """
-    if run.experiment.budget is None or rounds < find_first_look(run.experiment):
+    plan = run.experiment
+    if plan.budget is None or rounds < find_first_look(plan):
         return run
-    undecided = undecided_arms(run)
-    new = {
-        arm.name: rounds
-        for arm in run.experiment.arms
-        if arm.name not in undecided | run.decided.keys()
-    }
+    left = undecided_arms(run) | run.decided.keys()
+    new = {arm.name: rounds for arm in plan.arms if arm.name not in left}
     return run.updated(decided=run.decided | new) if new else run
 
 
 def find_end(
     run: Run, rounds: int, seconds: float, trial_seconds: float = 0.0
 ) -> RoundsEnded | None:
-    """Return why the run ends after this many rounds, which took `seconds`, or None if
-    another round is due.
+    """Return why the run ends after this many rounds, or None if another one is due.
 
-    A round is due only if it will end within the budget. `trial_seconds`: mean of the
-    trials of the last round.
+    A round is due only if it will end within the budget. `seconds`: of all rounds.
+    `trial_seconds`: mean of the trials of the last round.
     """
     plan = run.experiment
     if plan.budget is not None:
@@ -228,27 +230,28 @@ def find_end(
         return None
     if plan.precision is None:
         return "planned"
-    ratios = [
-        row.ratio
-        for group in rank_arms(run).values()
-        for row in group
-        if not row.fastest and row.ratio
-    ]
-    if all(is_narrow(ratio, plan.precision) for ratio in ratios):
-        find = ClaimEvidence(run).finding
-        if all(
-            is_settled(
-                find(claim, SEQUENTIAL_CONFIDENCE),
-                find(claim, DECIDED_CONFIDENCE),
-                plan.precision,
-            )
-            for claim in plan.claims
-        ):
-            return "precision"
-    return (
-        "time-budget"
-        if seconds * (rounds + 1) / rounds > get_time_budget(plan)
-        else None
+    if _is_precise(run, plan.precision):
+        return "precision"
+    next_end = seconds * (rounds + 1) / rounds
+    return "time-budget" if next_end > get_time_budget(plan) else None
+
+
+def _is_precise(run: Run, precision: float) -> bool:
+    """Return whether all ratios are narrow, and all claims settled."""
+    for group in rank_arms(run).values():
+        for row in group:
+            if row.fastest or row.ratio is None:
+                continue
+            if not is_narrow(row.ratio, precision):
+                return False
+    find = ClaimEvidence(run).finding
+    return all(
+        is_settled(
+            find(claim, SEQUENTIAL_CONFIDENCE),
+            find(claim, DECIDED_CONFIDENCE),
+            precision,
+        )
+        for claim in run.experiment.claims
     )
 
 
@@ -256,16 +259,15 @@ def find_end(
 _RUN_SECONDS = 2.0  # starting the servers and writing the report
 # Starting a trial's process, importing its library, and closing its connections.
 _TRIAL_SECONDS = 0.4
-# Opening a connection: with 300, threads take 1.0 s longer to warm up, and aiohttp 0.2
-# s.
+# Opening a connection: with 300, threads warm up 1.0 s longer, and aiohttp 0.2 s.
 _CONNECTION_SECONDS = 0.002
 _REQUEST_SECONDS = 0.0007  # CPU time of a request on both sides
 
 
 def estimate_seconds(plan: Plan, answer: float = 0.0) -> float:
-    """Estimate the seconds of a whole run, or its most if a budget or a precision
-    decides how many rounds it has.
+    """Estimate the seconds of a whole run.
 
+    If a budget or a precision decides how many rounds it has, that is the most.
     `answer`: seconds that a request to a server of the user took; 0 for the lab's own,
     whose delays are planned. Each bundled experiment took between half and twice as
     long. `reports.progress` estimates again after round 1.
@@ -273,9 +275,9 @@ def estimate_seconds(plan: Plan, answer: float = 0.0) -> float:
     if plan.budget is not None:
         return _RUN_SECONDS + plan.budget
     rounds_seconds = plan.rounds * estimate_round_seconds(plan, answer)
-    return _RUN_SECONDS + max(
-        rounds_seconds, 0.0 if plan.precision is None else get_time_budget(plan)
-    )
+    if plan.precision is not None:
+        rounds_seconds = max(rounds_seconds, get_time_budget(plan))
+    return _RUN_SECONDS + rounds_seconds
 
 
 def estimate_seconds_left(run: Run, answer: float = 0.0) -> float:
@@ -284,11 +286,11 @@ def estimate_seconds_left(run: Run, answer: float = 0.0) -> float:
     A run that goes on has its whole budget again.
     """
     plan = run.experiment
+    seconds = estimate_seconds(plan, answer)
     if plan.budget is not None or plan.precision is not None:
-        return estimate_seconds(plan, answer)
-    return estimate_seconds(plan, answer) * max(
-        0.0, 1 - len(run.trials) / max(1, plan.rounds * len(plan.arms))
-    )
+        return seconds
+    planned = max(1, plan.rounds * len(plan.arms))
+    return seconds * max(0.0, 1 - len(run.trials) / planned)
 
 
 def get_time_budget(plan: Plan) -> float:
@@ -297,30 +299,35 @@ def get_time_budget(plan: Plan) -> float:
 
 
 def estimate_round_seconds(plan: Plan, answer: float = 0.0) -> float:
-    """Estimate the seconds of one round, with all trials of a search for the highest
-    rate.
+    """Estimate the seconds of one round.
+
+    Each search for the highest rate has several trials.
     """
     trials = 1 if plan.find_max is None else find_max.USUAL_TRIALS
-    return sum(
-        trials * _estimate_trial_seconds(arm, plan.workloads[arm.workload], answer)
+    return trials * sum(
+        _estimate_trial_seconds(arm, plan.workloads[arm.workload], answer)
         for arm in plan.arms
     )
 
 
 def _estimate_trial_seconds(arm: Arm, workload: Workload, answer: float) -> float:
-    in_flight, wait = (
-        _count_in_flight(arm, workload),
-        answer + _estimate_wait(arm, workload),
-    )
+    in_flight = _count_in_flight(arm, workload)
+    # For the upstream's delay and the link.
+    wait = answer + estimate_mean_delay(workload)
+    if arm.link is not None:
+        wait += arm.link.rtt
     warm_up = count_warm_up(workload, in_flight) or workload.load.warmup
+    warm_up_waits = ceil(warm_up / in_flight) * wait
     before = _TRIAL_SECONDS + in_flight * _CONNECTION_SECONDS
-    before += max(ceil(warm_up / in_flight) * wait, warm_up * _REQUEST_SECONDS)
-    if (schedule := expected_schedule(workload)) is not None:
+    before += max(warm_up_waits, warm_up * _REQUEST_SECONDS)
+    schedule = expected_schedule(workload)
+    if schedule is not None:
         return before + schedule.length + wait
-    if workload.load.requests is None:
+    requests = workload.load.requests
+    if requests is None:
         return before + (workload.load.duration or 0.0) + wait
-    waves = max(1.0, workload.load.requests / in_flight)
-    return before + max(waves * wait, workload.load.requests * _REQUEST_SECONDS)
+    waves = max(1.0, requests / in_flight)
+    return before + max(waves * wait, requests * _REQUEST_SECONDS)
 
 
 def find_most_in_flight(plan: Plan) -> int:
@@ -329,26 +336,20 @@ def find_most_in_flight(plan: Plan) -> int:
 
 
 def _count_in_flight(arm: Arm, workload: Workload) -> int:
-    """Return the requests in flight: the same number in all rounds, even if each draws
-    how many requests arrive.
-    """
-    return strategies.find(arm.strategy).in_flight(
-        workload.load.concurrency, expected_requests(workload)
-    )
+    """Return the requests in flight, which are the same in all rounds.
 
-
-def _estimate_wait(arm: Arm, workload: Workload) -> float:
-    """Return the mean seconds that a request waits for the upstream's delay and the
-    link.
+    Each round may draw how many requests arrive.
     """
-    return estimate_mean_delay(workload) + (0.0 if arm.link is None else arm.link.rtt)
+    strategy = strategies.find(arm.strategy)
+    return strategy.in_flight(workload.load.concurrency, expected_requests(workload))
 
 
 def estimate_mean_delay(workload: Workload) -> float:
-    """Estimate the mean delay in seconds that requests ask for, from the
-    first hundred.
+    """Estimate the mean delay in seconds that requests ask for.
+
+    It is that of the first hundred.
     """
     delay = delay_of(workload)
     if delay is None:
         return 0.0
-    return sum(delay(number) for number in range(100)) / 100
+    return sum(map(delay, range(100))) / 100

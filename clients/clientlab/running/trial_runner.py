@@ -1,8 +1,7 @@
-"""The trial runner: measures a planned trial on this machine, and reads the servers'
-counters before and after.
+"""The trial runner: measures a planned trial on this machine.
 
-It ends a trial that cannot go on: its deadline is over, its servers are gone, or its
-requests keep failing.
+It reads the servers' counters before and after. It ends a trial that cannot go on: its
+deadline is over, its servers are gone, or its requests keep failing.
 """
 
 from __future__ import annotations
@@ -67,7 +66,8 @@ from clientlab.workload.workload import (
 
 # Seconds for which a server surely keeps idle connections: gunicorn 2, uvicorn and
 # Node.js 5; the lab's own over 60.
-_REST, _OWN_REST = 1.5, 30.0
+_REST = 1.5
+_OWN_REST = 30.0
 
 # For the start of the trial's process, its libraries, and a few long requests.
 _FLOOR_SECONDS = 300.0
@@ -114,16 +114,12 @@ class Testbed(Protocol):
         """Raise ServerLost if a server of this machine has ended."""
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:
-        """Return why a health check of the upstream over this route fails now, or None
-        if it succeeds.
-        """
+        """Return why a health check over this route fails now, or None."""
 
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """Measures trials as child processes of this one, against the upstreams of a
-    testbed.
-    """
+    """Measures trials as child processes, against the upstreams of a testbed."""
 
     testbed: Testbed
     keep_samples: bool = False
@@ -179,13 +175,15 @@ class TrialRunner:
         """
         share = take_share(workload, index, planned.concurrency)
         part = planned.updated(concurrency=share.load.concurrency)
-        found = take_steps(self._steps(part, share, folder, progressed, start))
-        if isinstance(found, ShardReport):
-            return found
+        result = take_steps(self._steps(part, share, folder, progressed, start))
+        if isinstance(result, ShardReport):
+            return result
         place = f"shard {index + 1} of {workload.shards} on {start.host}"
-        return _begin(planned, workload).end(
-            "lost" if found.status == "lost" else "failed", f"{place}: {found.reason}"
-        )
+        status: Literal["lost", "failed"] = "failed"
+        if result.status == "lost":
+            status = "lost"
+        whole = begin(planned, workload, utc_now())
+        return whole.end(status, f"{place}: {result.reason}")
 
     def by_turns(
         self,
@@ -193,41 +191,41 @@ class TrialRunner:
         folder: Path,
         progressed: Progressed,
     ) -> list[Trial]:
-        """Measure trials whose processes live side by side and take turns, in a new
-        order for each slice.
+        """Measure trials whose processes live side by side and take turns.
 
-        Raise TrialInterrupted with all of the trials.
+        They have a new order for each slice. Raise TrialInterrupted with all of the
+        trials.
         """
-        counts: list[int | None] = [None] * len(trials)
+        counts: dict[int, int] = {}
 
-        def count(index: int, finished: int | None) -> None:
-            counts[index] = finished
-            measured = [one for one in counts if one is not None]
-            progressed(sum(measured) if measured else None)
+        def count(place: int, finished: int | None) -> None:
+            if finished is not None:
+                counts[place] = finished
+            progressed(sum(counts.values()) if counts else None)
 
         steps = [
-            self._steps(*one, folder, partial(count, index))
-            for index, one in enumerate(trials)
+            self._steps(planned, workload, folder, partial(count, place))
+            for place, (planned, workload) in enumerate(trials)
         ]
-        found: dict[int, Any] = {}
+        ended: dict[int, Any] = {}
         order = random.Random(trials[0][1].seed)  # noqa: S311 - an order, not a secret
         with contextlib.ExitStack() as stack:
-            for one in steps:
-                stack.callback(one.close)
+            for steps_of_trial in steps:
+                stack.callback(steps_of_trial.close)
             try:
-                while len(found) < len(steps):
+                while len(ended) < len(steps):
                     waiting = [
-                        place for place in range(len(steps)) if place not in found
+                        place for place in range(len(steps)) if place not in ended
                     ]
                     order.shuffle(waiting)
                     for place in waiting:
                         try:
                             next(steps[place])
-                        except StopIteration as ended:
-                            found[place] = ended.value
+                        except StopIteration as end:
+                            ended[place] = end.value
             except KeyboardInterrupt as interrupt:
                 raise TrialInterrupted(*_interrupt_all(steps, interrupt)) from interrupt
-        return [found[place] for place in range(len(steps))]
+        return [ended[place] for place in range(len(steps))]
 
     def _steps(
         self,
@@ -241,22 +239,19 @@ class TrialRunner:
 
         The caller may throw KeyboardInterrupt into it.
         """
-        begun = _begin(planned, workload)
+        begun = begin(planned, workload, utc_now())
         own_folder = log_folder(folder, planned, workload)
         if own_folder.exists():
-            # Of a trial that was killed with the lab: its records would count as this
-            # one's.
+            # The lab was killed in a trial, whose records would count as this one's.
             shutil.rmtree(own_folder)
         try:
-            found = yield from self._measure(begun, own_folder, progressed, start)
+            result = yield from self._measure(begun, own_folder, progressed, start)
             shutil.rmtree(own_folder)
         except (ServerLost, TrialFailed) as failure:
-            return self._end_early(
-                begun,
-                own_folder,
-                "lost" if isinstance(failure, ServerLost | TrialVanished) else "failed",
-                self._explain(failure, begun),
-            )
+            is_lost = isinstance(failure, ServerLost | TrialVanished)
+            status: Literal["lost", "failed"] = "lost" if is_lost else "failed"
+            reason = self._explain(failure, begun)
+            return self._end_early(begun, own_folder, status, reason)
         except KeyboardInterrupt as interrupt:
             trial = self._end_early(begun, own_folder, "lost", "interrupted")
             shutil.rmtree(own_folder, ignore_errors=True)  # it may not exist yet
@@ -266,7 +261,7 @@ class TrialRunner:
         finally:
             self.on_leave()
             _keep_output(own_folder)
-        return found
+        return result
 
     def _measure(
         self,
@@ -331,12 +326,14 @@ class TrialRunner:
 
     def _explain(self, failure: Exception, begun: Begun) -> str:
         """Return why a trial failed, and what ails its server if it stalled."""
-        reasons = [str(failure)]
+        reason = str(failure)
         if isinstance(failure, TrialStalled):
             planned = begun.planned
             testbed = self._testbed_of(planned)
-            reasons.append(testbed.trouble(*planned.target, begun.workload) or "")
-        return "; ".join(filter(None, reasons))
+            trouble = testbed.trouble(*planned.target, begun.workload)
+            if trouble:
+                reason += f"; {trouble}"
+        return reason
 
     def _end_early(
         self,
@@ -345,29 +342,29 @@ class TrialRunner:
         status: Literal["failed", "lost"],
         reason: str,
     ) -> Trial:
-        found = read_measured(own_folder)
-        trial = begun.end(status, reason, found)
+        samples = read_measured(own_folder)
+        trial = begun.end(status, reason, samples)
         if self.keep_samples and trial.partial:
-            kept_samples.write(
-                own_folder.parent,
-                trial,
-                begun.workload,
-                found,
-                float(found.records["start"][0]),
-            )
+            began = float(samples.records["start"][0])
+            kept_samples.write(own_folder.parent, trial, begun.workload, samples, began)
         return trial
+
+
+def begin(planned: PlannedTrial, workload: Workload, started: str) -> Begun:
+    """Return a trial that was started at this time (ISO 8601), with its deadline."""
+    deadline = compute_deadline(workload, planned.concurrency, planned.link)
+    return Begun(planned, workload, started, deadline)
 
 
 def compute_deadline(
     workload: Workload, in_flight: int, link: Link | None = None
 ) -> float:
-    """Return the seconds from the start of its process after which a trial fails: the
-    workload's own, or a default.
+    """Return the seconds after which a trial fails, from the start of its process.
 
-    The default is 5 minutes, twice the timeout, and the duration, plus for each
-    request, including the warm-up, its mean delay, four round trips of the link, and a
-    tenth of the timeout. Only this tenth is divided by the requests in flight: an
-    upstream may serve one request after the other.
+    They are the workload's own, or a default: 5 minutes, twice the timeout, and the
+    duration, plus for each request, including the warm-up, its mean delay, four round
+    trips of the link, and a tenth of the timeout. Only this tenth is divided by the
+    requests in flight: an upstream may serve one request after the other.
     """
     if workload.limits.deadline is not None:
         return workload.limits.deadline
@@ -378,9 +375,10 @@ def compute_deadline(
     if schedule is not None:
         duration = schedule.length + most_late(workload)
     trips = 0.0 if link is None else _ROUND_TRIPS * link.rtt
+    timeout = workload.limits.timeout
     waits = max(estimate_mean_delay(workload), stream_seconds(workload))
-    each = waits + _SHARE_OF_TIMEOUT * workload.limits.timeout / in_flight + trips
-    return _FLOOR_SECONDS + 2 * workload.limits.timeout + duration + requests * each
+    each = waits + _SHARE_OF_TIMEOUT * timeout / in_flight + trips
+    return _FLOOR_SECONDS + 2 * timeout + duration + requests * each
 
 
 class ServerWatch:
@@ -439,33 +437,29 @@ class ServerWatch:
 
 
 def check_disk(plan: Plan, folder: Path) -> None:
-    """Raise FieldError if the records of a trial do not fit on the disk of the results
-    folder.
-    """
+    """Raise FieldError if the records of a trial do not fit on the results' disk."""
     requests = max(
         expected_requests(workload) or 0 for workload in plan.workloads.values()
     )
     needed = requests * RECORD_SIZE
     free = shutil.disk_usage(folder).free
     if needed > free:
-        message = (
-            f"the records of a trial take {units.memory(needed)}, and {folder} has"
-            f" {units.memory(free)} free"
-        )
         raise FieldError(
-            ["requests"], f"{message}; write fewer requests", value=f"{requests:,}"
+            ["requests"],
+            f"the records of a trial take {units.memory(needed)}, and {folder} has"
+            f" {units.memory(free)} free; write fewer requests",
+            value=f"{requests:,}",
         )
 
 
 def try_functions(
     plan: Plan, testbed: Testbed, interpreters: Mapping[str, Interpreter]
 ) -> None:
-    """Send two requests with each function of a user's file, in each of its
-    environments, before a run.
+    """Send two requests with each function of a user's file, before a run.
 
-    They use two event loops, so a function that keeps something of a loop fails now.
-    Raise LabError if a function returns no response, or raises an error other than a
-    connection's.
+    Each is tried in each of its environments. The requests use two event loops, so a
+    function that keeps something of a loop fails now. Raise LabError if a function
+    returns no response, or raises an error other than a connection's.
     """
     used = {
         (strategies.find(arm.strategy).client, arm.environment): arm
@@ -490,21 +484,22 @@ def try_functions(
                 str(Path(folder) / "trial"),
             )
             try:
-                found = measure(context, interpreter=interpreter)
+                measurement = measure(context, interpreter=interpreter)
             except TrialFailed as failure:
                 raise LabError(f"strategy {arm.strategy!r}: {failure}") from failure
-        for kind, raised in found.samples.examples.items():
+        for kind, raised in measurement.samples.examples.items():
             if kind == "tls" or kind.startswith(ERROR_OTHER):
-                advice = ""
-                if "loop" in raised:
-                    advice = (
-                        "; what asyncio keeps belongs to one event loop, which a class"
-                        " opens and closes"
-                    )
-                raise LabError(
-                    f"strategy {arm.strategy!r}: its first request raised"
-                    f" {raised}{advice}"
-                )
+                raise LabError(_explain_error(arm.strategy, raised))
+
+
+def _explain_error(strategy: str, raised: str) -> str:
+    text = f"strategy {strategy!r}: its first request raised {raised}"
+    if "loop" in raised:
+        text += (
+            "; what asyncio keeps belongs to one event loop, which a class opens and"
+            " closes"
+        )
+    return text
 
 
 def _is_own(upstream: str) -> bool:
@@ -513,30 +508,23 @@ def _is_own(upstream: str) -> bool:
 
 
 def _find_rest(upstream: str) -> float:
-    """Return the seconds for which the upstream, and a proxy before it, surely keep
-    idle connections.
+    """Return the seconds for which servers surely keep idle connections.
+
+    The servers are the upstream, and a proxy before it.
     """
     if upstream in UPSTREAMS:
         return _OWN_REST
     if not _is_own(upstream):
         return _REST
     own = find_upstream(upstream)
-    return min(_REST, 0.75 * min(own.keep_alive or _OWN_REST, own.proxy_idle))
+    kept = min(own.keep_alive or _OWN_REST, own.proxy_idle)
+    return min(_REST, 0.75 * kept)
 
 
 def _sum_growth(readings: Sequence[ServerCounters]) -> ServerCounters:
     """Return the growth of counters, which were read before and after each slice."""
     pairs = zip(readings[::2], readings[1::2], strict=True)
     return combine_counters([after.since(before) for before, after in pairs], sum)
-
-
-def _begin(planned: PlannedTrial, workload: Workload) -> Begun:
-    return Begun(
-        planned,
-        workload,
-        utc_now(),
-        compute_deadline(workload, planned.concurrency, planned.link),
-    )
 
 
 def _interrupt_all(
@@ -548,9 +536,9 @@ def _interrupt_all(
     """
     if isinstance(first, TrialInterrupted):
         yield from first.trials
-    for one in steps:
+    for steps_of_trial in steps:
         try:
-            one.throw(KeyboardInterrupt())
+            steps_of_trial.throw(KeyboardInterrupt())
         except TrialInterrupted as interrupted:
             yield from interrupted.trials
         except (KeyboardInterrupt, StopIteration):
