@@ -27,7 +27,7 @@ from clientlab.analysis.utilisation import LoadTimes, find_shares
 from clientlab.observing.measurement import Measurement
 from clientlab.observing.samples import Samples
 from clientlab.observing.stream_times import StreamTimes
-from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.results.server_counters import ServerCounters
 from clientlab.results.trial import (
     Bound,
     Outcome,
@@ -43,9 +43,6 @@ from clientlab.text import mask_text
 from clientlab.validation import first_problem
 from clientlab.workload.load import is_steady, requests_in
 from clientlab.workload.workload import Workload, divide_evenly, unavoidable_of
-
-# Share of the answered requests of a client that its upstream must have got.
-_SENT = 0.9
 
 
 @dataclass(frozen=True)
@@ -335,35 +332,17 @@ def _find_failure(
         return "; ".join(problems)
     if not finished:
         return "no request was finished"
-    refuted = _find_refutation(begun, requests, servers.upstream)
+    sent = requests.sent
+    refuted = None
+    if servers.upstream is not None:
+        refuted = find_difference(sent, begun.planned, begun.workload, servers.upstream)
+    refuted = refuted or find_impossible_times(sent, begun.workload)
     if refuted or requests.succeeded:
         return refuted
     errors = requests.samples.errors
     kind = max(errors, key=errors.__getitem__)
     example = requests.samples.examples.get(kind, "")
     return f"none of {finished} requests succeeded; most often {kind}: {example}"
-
-
-def _find_refutation(
-    begun: Begun, requests: TrialRequests, upstream: ServerUse | None
-) -> str | None:
-    """Return why the client's report cannot be true, or None."""
-    sent = requests.sent
-    difference = None
-    if upstream is not None:
-        difference = find_difference(sent, begun.planned, begun.workload, upstream)
-    refuted = difference or find_impossible_times(sent, begun.workload)
-    if refuted or upstream is None or upstream.requests is None:
-        return refuted
-    # An expected 5xx may be the proxy's.
-    is_answered = (sent.records["error"] == 0) & (sent.records["status"] < 500)
-    answered = int(is_answered.sum())
-    if upstream.requests >= _SENT * answered:
-        return None
-    return (
-        f"the client reports {answered:,} answered requests, and the upstream got"
-        f" {upstream.requests:,}: send one with each call, and keep no answers"
-    )
 
 
 def _find_failure_of_streams(streams: StreamTimes) -> str | None:

@@ -163,9 +163,11 @@ class _Histogram:
         self._counts = np.zeros(len(BUCKETS) + 1, np.int64)
         self._sum = 0.0
 
-    def add(self, seconds: Floats, bounded: Flags) -> None:
+    def add(self, seconds: Floats, bounded: Flags | None = None) -> None:
         """Add times. Those that are not `bounded` count in the last bucket, +Inf."""
-        places = np.where(bounded, np.searchsorted(BUCKETS, seconds), len(BUCKETS))
+        places = np.searchsorted(BUCKETS, seconds)
+        if bounded is not None:
+            places[~bounded] = len(BUCKETS)
         self._counts += np.bincount(places, minlength=len(BUCKETS) + 1)
         self._sum += float(seconds.sum())
 
@@ -466,7 +468,7 @@ class TrialMetrics:
             for request in requests[is_first].tolist()
         ]
         gaps = (arrived - before)[~np.isnan(before)]
-        self.totals.histograms["gap_seconds"].add(gaps, np.ones(len(gaps), bool))
+        self.totals.histograms["gap_seconds"].add(gaps)
         self._arrived |= zip(requests.tolist(), arrived.tolist(), strict=True)
         for number in ended.tolist():
             self._arrived.pop(number, None)
@@ -474,7 +476,7 @@ class TrialMetrics:
         lags = (arrived - nanoseconds / 1e9)[is_mark]
         # Otherwise the server's clock is another one.
         if len(lags) and lags.min() >= 0 and lags.max() < _MOST_LAG:
-            self.totals.histograms["lag_seconds"].add(lags, np.ones(len(lags), bool))
+            self.totals.histograms["lag_seconds"].add(lags)
 
     def _read_cpu(self) -> float:
         """Return the CPU seconds of the trial's processes, and read their memory.
