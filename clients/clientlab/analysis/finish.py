@@ -27,7 +27,7 @@ from clientlab.analysis.utilisation import LoadTimes, find_shares
 from clientlab.observing.measurement import Measurement
 from clientlab.observing.samples import Samples
 from clientlab.observing.stream_times import StreamTimes
-from clientlab.results.server_counters import ServerCounters
+from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.results.trial import (
     Bound,
     Outcome,
@@ -124,13 +124,12 @@ def finish_trial(
     shares, in_flight = find_shares(
         planned, workload, outcome, requests, times, servers, placement, usable
     )
-    threads = planned.executor_spec.threads
-    bound = find_bottleneck(shares, planned.concurrency, threads=threads)
+    has_threads = planned.executor_spec.threads
+    bound = find_bottleneck(shares, planned.concurrency, threads=has_threads)
     figures = _compute_figures(begun, measurement, requests, load, bound)
-    bound = judge_schedule(figures, planned.concurrency) or bound
     shards = _make_shards(begun, measurement)
     reason = _find_failure(begun, requests, servers, shards)
-    if reason is None and measurement.streams is not None:
+    if reason is None:
         reason = _find_failure_of_streams(measurement.streams)
     return Trial(
         planned=planned,
@@ -142,7 +141,11 @@ def finish_trial(
         measured=outcome,
         servers=servers,
         shards=shards,
-        verdict=Verdict(bound=bound, shares=shares, in_flight=in_flight),
+        verdict=Verdict(
+            bound=judge_schedule(figures, planned.concurrency) or bound,
+            shares=shares,
+            in_flight=in_flight,
+        ),
     )
 
 
@@ -332,11 +335,7 @@ def _find_failure(
         return "; ".join(problems)
     if not finished:
         return "no request was finished"
-    sent = requests.sent
-    refuted = None
-    if servers.upstream is not None:
-        refuted = find_difference(sent, begun.planned, begun.workload, servers.upstream)
-    refuted = refuted or find_impossible_times(sent, begun.workload)
+    refuted = _find_refutation(begun, requests, servers.upstream)
     if refuted or requests.succeeded:
         return refuted
     errors = requests.samples.errors
@@ -345,7 +344,20 @@ def _find_failure(
     return f"none of {finished} requests succeeded; most often {kind}: {example}"
 
 
-def _find_failure_of_streams(streams: StreamTimes) -> str | None:
+def _find_refutation(
+    begun: Begun, requests: TrialRequests, upstream: ServerUse | None
+) -> str | None:
+    """Return why the client's report cannot be true, or None."""
+    sent = requests.sent
+    difference = None
+    if upstream is not None:
+        difference = find_difference(sent, begun.planned, begun.workload, upstream)
+    return difference or find_impossible_times(sent, begun.workload)
+
+
+def _find_failure_of_streams(streams: StreamTimes | None) -> str | None:
+    if streams is None:
+        return None
     if streams.disordered:
         return f"{streams.disordered:,} streams have events twice, or out of order"
     return None if streams.events else "no stream had an event"
