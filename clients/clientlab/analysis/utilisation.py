@@ -96,11 +96,7 @@ def find_shares(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
     if link is not None:
         sent = len(requests.sent.records)
         opened = outcome.connections_opened
-        # A request takes one round trip, and so does the handshake of TCP. TLS 1.3 adds
-        # one to each connection. Bodies beyond the first window take more, and so do
-        # those of a limited bandwidth.
-        to_connect = 2 if planned.route == "proxy-tls" else 1
-        round_trips = (sent + to_connect * (opened or 0)) * link.rtt
+        round_trips = _count_round_trips(planned.route, sent, opened or 0) * link.rtt
         delays = (delays or 0.0) + round_trips
         size = body_size(workload)
         carried = max(requests.received_bytes, sent * (size or 0))
@@ -126,8 +122,18 @@ def find_shares(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests on
         placement,
         usable,
     )
-    of_requests = {"bandwidth": bandwidth, "in_turn": requests.share_in_turn}
-    return shares.updated(**of_requests), in_flight
+    in_turn = requests.share_in_turn
+    return shares.updated(bandwidth=bandwidth, in_turn=in_turn), in_flight
+
+
+def _count_round_trips(route: str, requests: int, connections: int) -> int:
+    """Return the round trips of requests, of which each takes one.
+
+    So does the handshake of TCP. TLS 1.3 adds one to each connection. Bodies beyond the
+    first window take more, and so do those of a limited bandwidth.
+    """
+    to_connect = 2 if route == "proxy-tls" else 1
+    return requests + to_connect * connections
 
 
 def count_in_flight(
@@ -166,8 +172,7 @@ def compute_shares(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests
 ) -> Shares:
     """Return the shares that can be known without the requests.
 
-    `delays`: the sum of the requested delays and of the link's round trips, in seconds;
-    None without both.
+    `delays`: summed seconds of requested delays and of round trips; None without both.
     """
     wall = outcome.wall_seconds
     concurrency = planned.concurrency
@@ -188,9 +193,7 @@ def compute_shares(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests
     if "upstream" in uses:
         spent = sum([outcome.cpu_seconds, *cpu.values(), delays or 0.0])
         chain = spent / wall / concurrency
-    startup = None
-    if outcome.processes > 1:
-        startup = _divide_cpu(outcome.startup_seconds, wall, 1.0)
+    startup = _divide_cpu(outcome.startup_seconds, wall, 1.0)
     machine = None
     if is_long and outcome.disturbance is not None:
         machine = outcome.disturbance.busy_share
@@ -202,7 +205,7 @@ def compute_shares(  # noqa: PLR0913, PLR0917 - all that a trial's verdict rests
         **_compute_queue_share(planned, outcome, servers, held),
         latency=None if delays is None else delays / concurrency / wall,
         upstream_threads=threads,
-        startup=startup,
+        startup=startup if outcome.processes > 1 else None,
         machine=machine,
         chain=chain,
         locks=outcome.lock_waits,

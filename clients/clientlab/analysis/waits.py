@@ -40,14 +40,14 @@ class Trace:
 
         Of a request that came several times, the last one counts.
         """
-        found = {}
+        handled = {}
         for path in self._files():
             content = path.read_bytes()[self._sizes.get(path, 0) :]
             whole = len(content) // _TRACE.itemsize
             records = np.frombuffer(content, _TRACE, whole)
             for number, began, ended in records.tolist():
-                found[number] = (began / 1e9, ended / 1e9)
-        return found
+                handled[number] = (began / 1e9, ended / 1e9)
+        return handled
 
 
 def find_waits(
@@ -71,18 +71,18 @@ def find_waits(
     if schedule is not None:
         planned = samples.schedule_began + evaluate(schedule.start_of, good.numbers)
     delay = delay_of(workload)
-    found = Waits(
+    waits = Waits(
         requests=len(records),
         latency=_summarize(ends - planned),
         late=None if schedule is None else _summarize(starts - planned),
         asked=None if delay is None else _summarize(good.delays(delay)),
     )
     if not trace:
-        return found
+        return waits
     handled = np.array([trace[number] for number in good.numbers.tolist()])
     began, ended = handled.T
     wall = float(ends.max() - starts.min())
-    return found.updated(
+    return waits.updated(
         to_handler=_summarize(began - starts),
         in_handler=_summarize(ended - began),
         to_read=_summarize(ends - ended),

@@ -58,14 +58,14 @@ def explain(run: Run, plan: Plan, runner: TrialRunner, folder: Path, say: Say) -
     `plan`: with the credentials that the run does not hold. `folder`: of the run.
     """
     explainer = _Explainer(runner, folder, plan)
-    found = []
+    explained = []
     try:
         for place, arm in enumerate(plan.arms):
             say(f"explaining {arm.name}")
-            found.append(explainer.explain(place, arm))
+            explained.append(explainer.explain(place, arm))
     finally:
         shutil.rmtree(folder / TRACE, ignore_errors=True)
-    return run.updated(explained=found)
+    return run.updated(explained=explained)
 
 
 @dataclass(frozen=True)
@@ -214,13 +214,13 @@ class _Profiler:
 
     def start(self) -> None:
         """Begin to sample, before the measured part."""
-        program = Path(sys.executable).with_name("py-spy")
-        found = str(program) if program.exists() else shutil.which("py-spy")
-        if found is None:
+        beside = Path(sys.executable).with_name("py-spy")
+        program = str(beside) if beside.exists() else shutil.which("py-spy")
+        if program is None:
             self.problem = "py-spy is not installed; pip install 'clientlab[explain]'"
             return
         self.target.parent.mkdir(exist_ok=True)
-        command = [found, "record", "--pid", str(_find_trial()), "--subprocesses"]
+        command = [program, "record", "--pid", str(_find_trial()), "--subprocesses"]
         command += ["--rate", str(_RATE), "--function"]
         command += ["--format", "speedscope", "--output", str(self.target)]
         self._process = subprocess.Popen(
