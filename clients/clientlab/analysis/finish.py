@@ -108,18 +108,13 @@ def finish_trial(
     planned = begun.planned
     workload = begun.workload
     samples = measurement.samples
+    seen = measurement.outcome
     load = _find_load(
-        samples,
-        measurement.outcome,
-        workload,
-        planned.concurrency,
-        measurement.by_shard,
+        samples, seen, workload, planned.concurrency, measurement.by_shard
     )
     counted = None if load.steady is None else load.steady.counted
     requests = TrialRequests(samples, workload, counted)
-    outcome = complete_outcome(
-        measurement.outcome, planned, servers, requests.succeeded
-    )
+    outcome = complete_outcome(seen, planned, servers, requests.succeeded)
     times = _find_load_times(load, requests, outcome)
     shares, in_flight = find_shares(
         planned, workload, outcome, requests, times, servers, placement, usable

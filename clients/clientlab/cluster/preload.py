@@ -120,8 +120,7 @@ def measure_trial(  # noqa: PLR0913, PLR0917 - the particulars of a trial
 
     A trial that cannot be measured is returned as failed or lost.
     """
-    # An extra, which a lab without a cluster lacks.
-    from distributed import get_worker  # noqa: PLC0415
+    from distributed import get_worker  # noqa: PLC0415 - an extra
 
     worker = get_worker()
     contact = _Contact(worker, run, key, shard, queue.SimpleQueue())

@@ -179,11 +179,11 @@ class TrialRunner:
         if isinstance(result, ShardReport):
             return result
         place = f"shard {index + 1} of {workload.shards} on {start.host}"
-        status: Literal["lost", "failed"] = "failed"
-        if result.status == "lost":
-            status = "lost"
         whole = begin(planned, workload, utc_now())
-        return whole.end(status, f"{place}: {result.reason}")
+        return whole.end(
+            "lost" if result.status == "lost" else "failed",
+            f"{place}: {result.reason}",
+        )
 
     def by_turns(
         self,
@@ -489,17 +489,13 @@ def try_functions(
                 raise LabError(f"strategy {arm.strategy!r}: {failure}") from failure
         for kind, raised in measurement.samples.examples.items():
             if kind == "tls" or kind.startswith(ERROR_OTHER):
-                raise LabError(_explain_error(arm.strategy, raised))
-
-
-def _explain_error(strategy: str, raised: str) -> str:
-    text = f"strategy {strategy!r}: its first request raised {raised}"
-    if "loop" in raised:
-        text += (
-            "; what asyncio keeps belongs to one event loop, which a class opens and"
-            " closes"
-        )
-    return text
+                text = f"strategy {arm.strategy!r}: its first request raised {raised}"
+                if "loop" in raised:
+                    text += (
+                        "; what asyncio keeps belongs to one event loop, which a class"
+                        " opens and closes"
+                    )
+                raise LabError(text)
 
 
 def _is_own(upstream: str) -> bool:

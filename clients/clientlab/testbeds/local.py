@@ -88,9 +88,7 @@ class LocalTestbed:
             for upstream in self._upstreams.values():
                 kind = (upstream.framework, upstream.special)
                 if kind not in self._listeners:
-                    port = 0
-                    if not upstream.special:
-                        port = self._ports.get(upstream.framework, 0)
+                    port = self._ports.get(upstream.name, 0)
                     listener = servers.bind(upstream.name, port)
                     self._listeners[kind] = stack.enter_context(listener)
             stack.callback(self._stop_servers)

@@ -24,7 +24,7 @@ from clientlab.machine import child_processes
 from clientlab.machine.usage import cpu_usable
 from clientlab.observing.process_handle import OWN
 from clientlab.results.server_counters import ServerUse
-from clientlab.settings import Upstream, write_setting
+from clientlab.settings import Setting, Upstream, write_setting
 
 LOOPBACK = "127.0.0.1"
 # Variables that change how an upstream serves; the shell's do not reach it.
@@ -367,16 +367,7 @@ def start_upstream(  # noqa: PLR0913, PLR0917 - where it listens, logs and runs
         command = OWN.command(
             "mockupstream.gunicorn_server", "-c", "python:mockupstream.gunicorn_config"
         )
-    settings = _find_settings(upstream, workers)
-    settings["BIND"] = f"fd://{descriptor}"
-    if trace is not None:
-        settings["TRACE"] = str(trace.absolute())
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(_SETTINGS)
-    }
-    environment |= {f"MOCKUPSTREAM_{name}": value for name, value in settings.items()}
+    environment = _make_environment(upstream, workers, f"fd://{descriptor}", trace)
     log = logs / f"{re.sub(r'[^A-Za-z0-9.]+', '-', upstream.name)}.log"
     process = child_processes.start(command, log, environment, [descriptor], cpus=cpus)
     return Server(
@@ -388,18 +379,29 @@ def start_upstream(  # noqa: PLR0913, PLR0917 - where it listens, logs and runs
     )
 
 
-def _find_settings(upstream: Upstream, workers: WorkerCounts) -> dict[str, str]:
-    """Return how to serve, by the names of the upstream's variables."""
-    settings = {
+def _make_environment(
+    upstream: Upstream, workers: WorkerCounts, bind: str, trace: Path | None
+) -> dict[str, str]:
+    settings: dict[str, Setting] = {
         "FRAMEWORK": upstream.framework,
-        "BACKLOG": str(workers.backlog),
-        "WORKERS": str(workers.processes(upstream)),
+        "BIND": bind,
+        "BACKLOG": workers.backlog,
+        "WORKERS": workers.processes(upstream),
         "WORKER_CLASS": upstream.worker_class,
+        "KEEP_ALIVE": upstream.keep_alive,
+        "MAX_REQUESTS": upstream.max_requests,
+        "ANY_PATH": upstream.any_path,
     }
     if upstream.framework == "flask":  # aiohttp needs no threads
-        settings["THREADS"] = str(workers.threads_each(upstream))
-    for name in ("keep_alive", "max_requests", "any_path"):
-        value = getattr(upstream, name)
+        settings["THREADS"] = workers.threads_each(upstream)
+    if trace is not None:
+        settings["TRACE"] = str(trace.absolute())
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_SETTINGS)
+    }
+    for name, value in settings.items():
         if value:
-            settings[name.upper()] = write_setting(value)
-    return settings
+            environment[f"MOCKUPSTREAM_{name}"] = write_setting(value)
+    return environment
