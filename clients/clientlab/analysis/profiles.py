@@ -220,7 +220,8 @@ def _list_boxes(node: Node, x: float, depth: int, scale: float) -> Iterator[_Box
 def _draw_box(box: _Box, y: int) -> str:
     label = f"{box.frame.name} ({box.frame.package})"
     tooltip = html.escape(f"{label}: {box.width / _WIDTH:.1%}")
-    shown = html.escape(label[: int(box.width / 6.5)]) if box.width > 30 else ""
+    characters = int(box.width / 6.5) if box.width > 30 else 0
+    shown = html.escape(label[:characters])
     colour = _COLOURS[sum(map(ord, box.frame.package)) % len(_COLOURS)]
     return (
         f"<g><title>{tooltip}</title>"

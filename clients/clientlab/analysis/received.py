@@ -207,7 +207,8 @@ def find_impossible_times(sent: Samples, workload: Workload) -> str | None:
     if delay is None or (workload.stream is not None and varies(workload)):
         return None
     # A proxy answers 5xx at once.
-    good = sent.only((sent.records["error"] == 0) & (sent.records["status"] < 500))
+    is_good = (sent.records["error"] == 0) & (sent.records["status"] < 500)
+    good = sent.only(is_good)
     asked = good.delays(delay)
     seconds = good.records["seconds"]
     early = seconds < asked * (1 - _CLOCK_DRIFT) - _CLOCK_STEP

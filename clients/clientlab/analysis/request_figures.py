@@ -68,7 +68,7 @@ class TrialRequests:
         self.sent = samples
         self.timed = records
         self._workload = workload
-        self._counted = np.ones(len(records), np.bool_) if counted is None else counted
+        self._counted: Flags | slice = slice(None) if counted is None else counted
         self._schedule: Arrivals | None = None
         if samples.schedule_began and len(records):
             self._schedule = arrivals_of(workload)
@@ -165,7 +165,8 @@ class TrialRequests:
         if not self._workload.reading.elapsed:
             return None
         records = self.samples.records
-        return float(records["elapsed"][records["error"] == 0].sum(dtype="f8"))
+        elapsed, _ = _split(records["elapsed"], records)
+        return float(elapsed.sum(dtype="f8"))
 
     def _compute_first_byte(self) -> Quantiles | None:
         """Return the quantiles of the times to the first byte; None if not recorded.
@@ -204,9 +205,8 @@ class TrialRequests:
         """Return the quantiles of the times minus the seconds no client can save."""
         # Percentiles leave out requests of a closed load only, and all of these are
         # sent.
-        counted = self._counted if self._schedule is None else slice(None)
-        records = self.sent.records[counted]
-        unsaved = evaluate(unavoidable, self.sent.numbers[counted])
+        records = self.sent.records[self._counted]
+        unsaved = evaluate(unavoidable, self.sent.numbers[self._counted])
         overhead = records["seconds"] - unsaved
         return compute_quantiles(*_split(overhead, records))
 

@@ -59,8 +59,7 @@ def find_waits(
     """
     good = samples.only(samples.records["error"] == 0)
     if trace:
-        known = np.array([number in trace for number in good.numbers.tolist()], bool)
-        good = good.only(known)
+        good = good.only(np.isin(good.numbers, list(trace)))
     records = good.records
     if not len(records):
         return None

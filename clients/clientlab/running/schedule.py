@@ -183,8 +183,9 @@ def count_slices(run: Run, arm: Arm) -> int:
     most = find_most_slices(before) or _USUAL_SLICES
     if not before:
         return most
-    shortest = find_least_duration(before)
-    return max(1, min(most, int((workload.load.duration or 0.0) / shortest)))
+    duration = workload.load.duration or 0.0
+    fitting = int(duration / find_least_duration(before))
+    return max(1, min(most, fitting))
 
 
 DEFAULT_TIME_BUDGET = 600.0
