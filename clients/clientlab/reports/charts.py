@@ -334,10 +334,12 @@ def times(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
         for row in group.rows:
             rounds = [cost_of(trial) for trial in row.trials]
             typical = typical_figure(dict(enumerate(rounds)))
-            interval = typical.with_value(row.level).interval if typical else None
+            interval = (
+                typical.with_value(row.standing.level).interval if typical else None
+            )
             if interval:
                 interval = interval[0] * factor, interval[1] * factor
-            text = units.time(row.level * factor)
+            text = units.time(row.standing.level * factor)
             if row.errors:
                 text += " ⚠ errors"
             rows.append(
@@ -345,7 +347,7 @@ def times(run: Run, groups: Sequence[tables.Group]) -> Iterator[RowChart]:
                     group.name_of(row),
                     text,
                     colours[row.planned.arm],
-                    row.level * factor,
+                    row.standing.level * factor,
                     interval,
                     [seconds * factor for seconds in rounds],
                     first=row.first,

@@ -356,13 +356,13 @@ def _leads(rows: Sequence[Row]) -> Iterator[str]:
     bound is named, but not compared.
     """
     rows = [row for row in rows if not row.shortfall]
-    bounds = [f"{row.name} ({row.text(_P99)})" for row in rows if row.bounded]
+    bounds = [f"{row.name} ({row.text(_P99)})" for row in rows if row.standing.bounded]
     best = next((row for row in rows if row.fastest), None)
     if best is None:
         if bounds:
             yield f"{_list(bounds)}: {_ONLY_BOUNDS}."
         return
-    others = [row for row in rows if row is not best and not row.bounded]
+    others = [row for row in rows if row is not best and not row.standing.bounded]
     slower = [row for row in others if decide(row.ratio).word == "slower"]
     tied = [row for row in others if row not in slower]
     lead = _lead(best, [*slower[:1], *slower[1:][-1:]])

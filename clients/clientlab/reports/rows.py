@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from statistics import median
@@ -55,28 +54,52 @@ _DECIDING = {
     "client-connections": "connections",
     "client-streams": "streams",
     "client-lock": "waiting",
+    "start-up": "startup",
 }
 """Verdict → the share that led to it, if they have different names."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(ranking.Standing):
-    """An arm with its standing in its group and its figures over the rounds.
+class Row:
+    """An arm with its figures over the rounds."""
 
-    `figures`: by key; those with a ratio agree with it, except for quantiles.
-    `compared_by`: comparisons of all arms with the same `load`, by the keys of further
-    figures. `alone`: no other arm of the group has that load. `doubtful`: a caution
-    says that its place may be wrong. `stopped`: its rounds ended once their comparisons
-    were decided, after several looks. So they show rather too large a difference.
-    """
+    standing: ranking.Standing
+    """Its place in its group."""
 
     trials: Sequence[Trial]
+    """By round."""
+
     load: ranking.OfferedLoad
-    figures: Mapping[str, float | None]
+
+    figures: dict[str, float | None]
+    """By key. Those with a ratio agree with it, except for quantiles."""
+
     compared_by: Mapping[str, Comparisons]
+    """Comparisons of all arms with the same load, by the keys of further figures."""
+
     alone: bool
+    """No other arm of the group has its load, but some have other loads."""
+
     doubtful: bool
-    stopped: bool = False
+    """A caution says that its place may be wrong."""
+
+    stopped: bool
+    """Its rounds ended once their comparisons were decided, after several looks.
+
+    So they show rather too large a difference.
+    """
+
+    @property
+    def name(self) -> str:
+        return self.standing.name
+
+    @property
+    def ratio(self) -> Ratio | None:
+        return self.standing.ratio
+
+    @property
+    def fastest(self) -> bool:
+        return self.standing.fastest
 
     @property
     def quoted_ratio(self) -> str:
@@ -92,10 +115,14 @@ class Row(ranking.Standing):
         return self.trials[0].planned
 
     @property
-    def load_parts(self) -> tuple[str, str, str]:
-        """Concurrency, rate and stages in words; empty if there are none."""
-        rate = "" if self.load.rate is None else f"{units.rate(self.load.rate)}/s"
-        return f"c={self.planned.concurrency}", rate, str(self.load.stages or "")
+    def load_parts(self) -> list[str]:
+        """Concurrency, rate and stages in words."""
+        parts = [f"c={self.planned.concurrency}"]
+        if self.load.rate is not None:
+            parts.append(f"{units.rate(self.load.rate)}/s")
+        if self.load.stages:
+            parts.append(str(self.load.stages))
+        return parts
 
     @property
     def first(self) -> bool:
@@ -105,7 +132,7 @@ class Row(ranking.Standing):
     @property
     def shortfall(self) -> str | None:
         """Why the arm is not ranked; None if it is."""
-        return ranking.shortfall(self.trials) or self.unlike
+        return ranking.shortfall(self.trials) or self.standing.unlike
 
     @property
     def errors(self) -> bool:
@@ -122,14 +149,13 @@ class Row(ranking.Standing):
     @cached_property
     def answered(self) -> Distribution | None:
         """Latencies of the successful requests of all rounds; None without any."""
-        found = []
+        parts = []
         for trial in self.trials:
             histogram = trial.figures.histogram
             if histogram is not None:
-                found.append(
-                    decode_histogram(histogram.encoded, histogram.unit_seconds)
-                )
-        parts = [distribution for distribution in found if distribution.total]
+                part = decode_histogram(histogram.encoded, histogram.unit_seconds)
+                if part.total:
+                    parts.append(part)
         return merge_distributions(parts) if parts else None
 
     @property
@@ -160,8 +186,9 @@ class Row(ranking.Standing):
     @cached_property
     def ratios(self) -> dict[str, Ratio | None]:
         """The ratios of further figures to the fastest arm of the load, by key."""
+        reference = self.standing.reference
         return {
-            key: compared.ratio(self.name, self.reference)
+            key: compared.ratio(self.name, reference)
             for key, compared in self.compared_by.items()
         }
 
@@ -266,12 +293,10 @@ class Group:
 
     def place_of(self, row: Row) -> str:
         """Return what tells the arm's load from others: ``c=32``, ``200/s``, stages."""
-        kinds = zip(*(other.load_parts for other in self.rows), strict=True)
-        return ", ".join(
-            part
-            for part, values in zip(row.load_parts, kinds, strict=True)
-            if part and len(set(values)) > 1
-        )
+        common = set(row.load_parts)
+        for other in self.rows:
+            common &= set(other.load_parts)
+        return ", ".join(part for part in row.load_parts if part not in common)
 
     def name_of(self, row: Row) -> str:
         """Return the arm's name, with its load if arms of the group differ in it."""
@@ -296,53 +321,65 @@ def groups_of(run: Run) -> list[Group]:
     Arms without a finished trial are left out.
     """
     further = {figure: ranking.compare_by(run, figure) for figure in _FURTHER}
-    doubtful: set[str] = set()
-    for caution in run.cautions:
-        if caution.kind in REORDERING:
-            doubtful.update(caution.arms)
     finished = ranking.finished_by_group(run)
     groups = []
     for key, standings in ranking.rank_arms(run).items():
-        trials = {
-            name: sorted(of_arm, key=lambda trial: trial.planned.round)
-            for name, of_arm in finished[key].items()
-        }
-        loads = {
-            name: ranking.load_of(run, of_arm[0]) for name, of_arm in trials.items()
-        }
-        arms_with = Counter(loads.values())
-        medians = {
-            standing.name: _figures_at(trials[standing.name], standing.level)
-            for standing in standings
-        }
+        trials = finished[key]
+        loads = {name: ranking.load_of(run, trials[name][0]) for name in trials}
         rows = []
         for standing in standings:
-            name = standing.name
-            arm = trials[name][0].planned.arm
-            row = Row(
-                **vars(standing),
-                trials=trials[name],
-                load=loads[name],
-                figures=medians[name],
-                compared_by={
-                    figure.key: compared[key, name]
-                    for figure, compared in further.items()
-                    if (key, name) in compared and figure is not ranked_by(trials[name])
-                },
-                alone=len(arms_with) > 1 and arms_with[loads[name]] == 1,
-                doubtful=arm in doubtful,
-                stopped=run.decided.get(arm, 0) > find_first_look(run.experiment),
-            )
-            # Quantiles are medians of their rounds: otherwise, a p50 would be above the
-            # p99 now and then.
-            cpu = row.ratios.get("cpu")
-            least_cpu = medians[row.reference]["cpu"]
-            if cpu and least_cpu:
-                shown = {**row.figures, "cpu": least_cpu * cpu.value}
-                row = replace(row, figures=shown)
-            rows.append(row)
+            by_figure = {
+                figure: compared[key, standing.name]
+                for figure, compared in further.items()
+                if (key, standing.name) in compared
+            }
+            rows.append(_row(run, standing, trials, loads, by_figure))
         groups.append(_group(run, key, rows))
     return groups
+
+
+def _row(
+    run: Run,
+    standing: ranking.Standing,
+    by_arm: Mapping[str, Sequence[Trial]],
+    loads: Mapping[str, ranking.OfferedLoad],
+    by_figure: Mapping[Figure, Comparisons],
+) -> Row:
+    """Return the row of an arm.
+
+    `by_arm`: the finished trials of its group. `loads`: of its arms. `by_figure`:
+    comparisons by further figures.
+    """
+    trials = sorted(by_arm[standing.name], key=lambda trial: trial.planned.round)
+    load = loads[standing.name]
+    equal_loads = [*loads.values()].count(load)
+    ranks_by = ranked_by(trials)
+    arm = trials[0].planned.arm
+    row = Row(
+        standing=standing,
+        trials=trials,
+        load=load,
+        figures=_figures_at(trials, standing.level),
+        compared_by={
+            figure.key: compared
+            for figure, compared in by_figure.items()
+            if figure is not ranks_by
+        },
+        alone=equal_loads == 1 < len(loads),
+        doubtful=any(
+            arm in caution.arms
+            for caution in run.cautions
+            if caution.kind in REORDERING
+        ),
+        stopped=run.decided.get(arm, 0) > find_first_look(run.experiment),
+    )
+    # Quantiles are medians of their rounds: otherwise, a p50 would be above the p99 now
+    # and then.
+    cpu = row.ratios.get("cpu")
+    least_cpu = BY_KEY["cpu"].over_rounds(by_arm[standing.reference])
+    if cpu and least_cpu:
+        row.figures["cpu"] = least_cpu * cpu.value
+    return row
 
 
 def _group(run: Run, key: ranking.GroupKey, rows: list[Row]) -> Group:
@@ -404,10 +441,9 @@ def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
     parts = [(shares[part], name) for part, name in _PARTS.items() if part in shares]
     parts.sort(reverse=True)
     words = str(verdict).removesuffix("-bound")
-    names = (_DECIDING.get(words, ""), words.replace("-", "_"), words.replace("-", ""))
-    deciding = [name for name in names if name in shares and name not in _PARTS]
-    if deciding:
-        parts.insert(0, (shares[deciding[0]], words.replace("-", " ")))
+    deciding = _DECIDING.get(words, words.replace("-", "_"))
+    if deciding in shares and deciding not in _PARTS:
+        parts.insert(0, (shares[deciding], words.replace("-", " ")))
     texts = [f"{name} {100 * share:.0f} %" for share, name in parts]
     return ", ".join(texts) or units.UNKNOWN
 
@@ -468,9 +504,9 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
     for figure in FIGURES:
         if figure.heading is not None and group.shows(figure):
             yield figure.key, figure.heading, [row.text(figure) for row in rows]
-            if figure is _P99 and any(row.answered_p99 for row in rows):
-                answered = [units.time(row.answered_p99) for row in rows]
-                yield "answered", "p99 without errors", answered
+            answered = [row.answered_p99 for row in rows]
+            if figure is _P99 and any(answered):
+                yield "answered", "p99 without errors", [*map(units.time, answered)]
             is_further = figure in _FURTHER and figure is not ranks_by
             if is_further and len(rows) > 1:
                 ratios = [row.further_ratio_text(figure) for row in rows]
@@ -498,7 +534,7 @@ def _ratio_columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
         if base.name == group.baseline:
             cells = []
             for row in group.rows:
-                text = "1" if row is base else units.ratio_of(row.to_baseline)
+                text = "1" if row is base else units.ratio_of(row.standing.to_baseline)
                 if row.load != base.load:
                     text += f" at {group.place_of(row)}"
                 cells.append(text)
