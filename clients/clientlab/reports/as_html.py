@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import charts
+from clientlab.reports import palette
 from clientlab.reports.contents import SIGNS, page_sections
 from clientlab.reports.rows import Report
 from clientlab.reports.sections import RowChart, Section, Sweep
@@ -51,7 +51,7 @@ TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.globals |= {
-    "palette": charts,
+    "palette": palette,
     "signs": SIGNS,
     "ratio": units.ratio,
     "digits": units.digits,

@@ -13,7 +13,7 @@ from itertools import chain
 from statistics import median
 
 from clientlab import units
-from clientlab.reports import charts
+from clientlab.reports import charts, courses
 from clientlab.reports.explanations import explanations
 from clientlab.reports.headline import headline, load_lines, reasons_for_doubt
 from clientlab.reports.rows import Report, figure_table
@@ -30,6 +30,7 @@ from clientlab.reports.sections import (
     Tables,
     Verdicts,
 )
+from clientlab.reports.sweeps import sweeps_of
 from clientlab.results.document import ClaimResult, Run, failed_for_good
 from clientlab.results.figures import ranked_by
 from clientlab.results.trial import MOST_PATHS, PathFigures, Trial
@@ -180,7 +181,7 @@ def sweeps(report: Report) -> Section:
     return Section(
         "sweep",
         "Sweeps",
-        [Charts(lambda: charts.sweeps_of(report.run))],
+        [Charts(lambda: sweeps_of(report.run))],
     )
 
 
@@ -477,12 +478,12 @@ SECTIONS: list[Callable[[Report], Section]] = [
     failures,
     cautions,
     _with_charts(
-        Section("latency", "Latency"), charts.distributions, charts.LATENCY_NOTE
+        Section("latency", "Latency"), courses.distributions, courses.LATENCY_NOTE
     ),
     _with_charts(
         Section("course", "Over time"),
-        charts.courses,
-        charts.COURSE_NOTE,
+        courses.courses,
+        courses.COURSE_NOTE,
         sparklines=True,
     ),
     _with_charts(

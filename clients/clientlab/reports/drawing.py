@@ -27,16 +27,16 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from clientlab import units
 from clientlab.errors import LabError
 from clientlab.reports.charts import (
-    HUES,
     RATIOS_NOTE,
     TIMES_NOTE,
     comparisons,
     log_limits,
-    sweeps_of,
     times,
 )
+from clientlab.reports.palette import HUES
 from clientlab.reports.rows import groups_of
 from clientlab.reports.sections import ChartRow, Curve, RowChart, Sweep
+from clientlab.reports.sweeps import sweeps_of
 from clientlab.results.document import Run
 from clientlab.statistics.decisions import EQUAL
 from clientlab.text import make_printable

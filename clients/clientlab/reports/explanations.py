@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from clientlab import strategies, units
-from clientlab.reports.charts import HUES
+from clientlab.reports.palette import HUES
 from clientlab.reports.rows import Report
 from clientlab.reports.sections import (
     ChartRow,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clientlab.judging.judgement import read_judged, with_judgement
-from clientlab.reports.charts import sweeps_of
+from clientlab.reports.sweeps import sweeps_of
 from clientlab.results.document import Run
 from clientlab.results.plan import Claim, Source
 from clientlab.results.store import Store
