@@ -38,7 +38,8 @@ def make_plan(
     _check_names(experiment)
     if experiment.find_max is not None:
         experiment = _at_first_rate(experiment)
-    by_name, workloads = dict[str, Arm](), dict[str, Workload]()
+    by_name: dict[str, Arm] = {}
+    workloads: dict[str, Workload] = {}
     for arm, workload in _expand(experiment, replaced, left_out):
         if arm.name in by_name:
             raise FieldError(
@@ -50,32 +51,30 @@ def make_plan(
             pinned = pin_recorded_requests(workload)
         except FieldError as error:
             raise error.within("workloads", arm.group or arm.workload) from error
-        workloads[arm.workload] = change(
-            pinned, connections="warm" if is_warm(workload) else "cold"
-        )
-    found = {
-        field: getattr(experiment, field)
-        for field in Plan.model_fields
-        if field in Experiment.model_fields
+        connections = "warm" if is_warm(workload) else "cold"
+        workloads[arm.workload] = change(pinned, connections=connections)
+    arms = list(by_name.values())
+    fields = {
+        name: getattr(experiment, name)
+        for name in Plan.model_fields
+        if name in Experiment.model_fields
     }
     if experiment.precision is not None:
         rounds = max(FEWEST_SEQUENTIAL_ROUNDS, experiment.rounds)
-        found |= {"rounds": rounds, "time_budget": experiment.budget, "budget": None}
-    arms = list(by_name.values())
+        fields |= {"rounds": rounds, "time_budget": experiment.budget, "budget": None}
+    if experiment.seed is None:
+        fields["seed"] = draw_seed()
     used = {arm.strategy for arm in arms}
-    found |= {
-        "seed": draw_seed() if experiment.seed is None else experiment.seed,
+    fields |= {
         "arms": arms,
         "workloads": workloads,
-        "baseline": (
-            experiment.baseline and _find_arm(experiment.baseline, arms, ("baseline",))
-        ),
+        "baseline": _find_arm(experiment.baseline, arms, ("baseline",)),
         "claims": planned_claims(experiment.claims, arms, workloads),
         "command": f"clientlab run {experiment.name}",
         "replaced": {name: other for name, other in replaced.items() if other in used},
         "left_out": left_out,
     }
-    return validate(Plan.model_validate, found | circumstances)
+    return validate(Plan.model_validate, fields | circumstances)
 
 
 def _check_names(experiment: Experiment) -> None:
@@ -84,19 +83,20 @@ def _check_names(experiment: Experiment) -> None:
     """
     for field in ("upstreams", "routes"):
         names = getattr(experiment, field)
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise FieldError(
-                [field],
-                f"{twice!r} is given twice; name each once, and repeat trials with"
-                " `rounds`",
-            )
+        for name in names:
+            if names.count(name) > 1:
+                raise FieldError(
+                    [field],
+                    f"{name!r} is given twice; name each once, and repeat trials with"
+                    " `rounds`",
+                )
     for name, arm in experiment.arms.items():
         for field in ("workload", "environment", "server"):
-            wanted, tables = getattr(arm, field), getattr(experiment, f"{field}s")
+            wanted = getattr(arm, field)
+            tables = getattr(experiment, f"{field}s")
             if wanted is not None and wanted not in tables:
-                message = (
-                    f"no {field} {wanted!r}; there are {', '.join(tables) or 'none'}"
-                )
+                known = ", ".join(tables) or "none"
+                message = f"no {field} {wanted!r}; there are {known}"
                 raise FieldError(["arms", name, field], message)
     for upstream in experiment.workers:
         if upstream not in UPSTREAMS:
@@ -124,15 +124,14 @@ def _at_first_rate(experiment: Experiment) -> Experiment:
             if value_of(first, field) not in {None, False} or field in table.axes:
                 message = "the search for the highest rate chooses it; leave it out"
                 raise FieldError(("workloads", name, field), message, also=["find_max"])
-        load = first.load
-        if load.duration is None:
+        duration = first.load.duration
+        if duration is None:
             raise FieldError(
                 ("workloads", name, "duration"),
                 "a search needs the length of its trials; write one",
             )
-        searched = change(
-            first, rate=FIRST_RATE, max_late=load.max_late or load.duration
-        )
+        max_late = first.load.max_late or duration
+        searched = change(first, rate=FIRST_RATE, max_late=max_late)
         tables[name] = table.model_copy(update={"first": searched})
     return experiment.changed(workloads=tables)
 
@@ -143,12 +142,9 @@ def _expand(
     """Yield every arm with its workload, ordered by workload, upstream and route, then
     as in the file.
     """
-    listed = [
-        replaced.get(name, name)
-        for name in experiment.strategies
-        if name not in left_out
-    ]
-    tables = [(name, ArmTable(strategy=name)) for name in listed]
+    kept = [name for name in experiment.strategies if name not in left_out]
+    names = [replaced.get(name, name) for name in kept]
+    tables = [(name, ArmTable(strategy=name)) for name in names]
     for name, table in experiment.arms.items():
         strategy = replaced.get(table.strategy, table.strategy)
         tables.append((name, table.model_copy(update={"strategy": strategy})))
@@ -157,26 +153,18 @@ def _expand(
         "upstream": experiment.upstreams,
         "route": list(experiment.routes),
     }
-    every = []  # also the upstreams and routes that only single arms choose
-    for part, choices in shared.items():
-        every.append(
-            dict.fromkeys(
-                [*choices, *filter(None, (getattr(table, part) for _, table in tables))]
-            )
-        )
+    listed = [
+        (name, table, [_choose(getattr(table, part), shared[part]) for part in shared])
+        for name, table in tables
+    ]
+    # Also the upstreams and routes that only single arms choose.
+    columns = zip(shared.values(), *(choices for _, _, choices in listed), strict=True)
+    every = [dict.fromkeys(itertools.chain(*names)) for names in columns]
     for way in itertools.product(*every):
-        for name, table in tables:
-            own = [getattr(table, part) for part in shared]
-            parts = list(zip(way, own, shared.values(), strict=True))
-            if all(
-                chosen in choices if one is None else chosen == one
-                for chosen, one, choices in parts
-            ):
-                varied = [
-                    chosen
-                    for chosen, one, choices in parts
-                    if one is None and len(choices) > 1
-                ]
+        for name, table, choices in listed:
+            places = list(zip(way, choices, strict=True))
+            if all(value in names for value, names in places):
+                varied = [value for value, names in places if len(names) > 1]
                 full_name = f"{name} ({', '.join(varied)})" if varied else name
                 yield from _expand_table(name, full_name, table, way, experiment)
 
@@ -198,13 +186,15 @@ def _expand_table(
     if table.concurrency is not None:
         fields["concurrency"] = table.concurrency
     parts = (fields, workload.link_parts | table.link_parts, table.settings)
-    axes = {
-        key for part in parts for key, value in part.items() if isinstance(value, list)
-    }
+    points = list(itertools.product(*map(_combine, parts)))
+    axes = set()
+    for part in parts:
+        axes |= {key for key, value in part.items() if isinstance(value, list)}
     for environment, server in itertools.product(environments, servers):
         place = f" in {environment}" if len(environments) > 1 else ""
-        place += f" at {server}" if len(servers) > 1 else ""
-        for changes, link, settings in itertools.product(*map(_combine, parts)):
+        if len(servers) > 1:
+            place += f" at {server}"
+        for changes, link, settings in points:
             link_texts = {
                 part: write_link_part(part, value) for part, value in link.items()
             }
@@ -214,9 +204,10 @@ def _expand_table(
                 for key, value in values.items()
                 if key in axes
             }
+            suffix = suffix_of(point) + place
             arm = Arm(
-                name=full_name + suffix_of(point) + place,
-                label=name + suffix_of(point) + place,
+                name=full_name + suffix,
+                label=name + suffix,
                 strategy=_with_settings(table.strategy, settings),
                 workload=way[0] + suffix_of(changes),
                 upstream=way[1],
@@ -232,11 +223,9 @@ def _expand_table(
             yield arm, workload.at(changes)
 
 
-def _choose(own: str | None, all_names: Iterable[str]) -> list[str | None]:
+def _choose(own: str | None, names: Iterable[str]) -> list[Any]:
     """Return the name that a table chooses, else all of them, else none."""
-    if own:
-        return [own]
-    return list[str | None](all_names) or [None]
+    return [own] if own else list(names) or [None]
 
 
 def _with_settings(strategy: str, settings: Mapping[str, Any]) -> str:
@@ -262,42 +251,42 @@ def table_of(
     """Return the place of an arm in the file, or the table that holds a field of its
     workload.
     """
-    label = (
-        (arm.label or "")
-        .removesuffix(f" at {arm.server}")
-        .removesuffix(f" in {arm.environment}")
-    )
+    label = arm.label or ""
+    label = label.removesuffix(f" at {arm.server}")
+    label = label.removesuffix(f" in {arm.environment}")
     name = label.partition("[")[0]  # in the file
     table = experiment.arms.get(name)
-    if field is not None and (
-        field != "concurrency" or table is None or table.concurrency is None
-    ):
+    own = field == "concurrency" and table is not None and table.concurrency is not None
+    if field is not None and not own:
         return ("workloads", arm.group or arm.workload)
     return ("strategies",) if table is None else ("arms", name)
 
 
-def _find_arm(name: str, arms: Sequence[Arm], key: FieldKey) -> str:
+def _find_arm(name: str | None, arms: Sequence[Arm], key: FieldKey) -> str | None:
     """Return the arm of that name, or the first or last arm of a sweep:
     ``NAME[first]``.
 
     Raise FieldError at `key`.
     """
     names = [arm.name for arm in arms]
-    if name in names:
+    if name is None or name in names:
         return name
     base, _, end = name.partition("[")
-    if end in {"first]", "last]"} and (
-        sweep := [arm.name for arm in arms if arm.sweep == base]
-    ):
-        return sweep[0 if end == "first]" else -1]
+    sweep = [arm.name for arm in arms if arm.sweep == base]
+    if sweep and end == "first]":
+        return sweep[0]
+    if sweep and end == "last]":
+        return sweep[-1]
     raise FieldError(key, f"no arm is named {name!r}{suggest_nearest(name, names)}")
 
 
-def _find_sweep(name: str, arms: Sequence[Arm], key: FieldKey) -> list[str]:
-    """Return the arms of a sweep in order.
+def _find_sweep(name: str | None, arms: Sequence[Arm], key: FieldKey) -> list[str]:
+    """Return the arms of a sweep in order, or none without a name.
 
     Raise FieldError if no optimum can lie between two of them.
     """
+    if name is None:
+        return []
     sweep = [arm for arm in arms if arm.sweep == name]
     if len(sweep) < 3 or len(sweep[0].axes) > 1:
         hint = suggest_nearest(name, {arm.sweep for arm in arms if arm.sweep} - {name})
@@ -320,39 +309,31 @@ def planned_claims(
     by_name = {arm.name: arm for arm in arms}
     claims = []
     for name, table in tables.items():
-        named = {key: getattr(table, key) for key in "abcd"}
+        key = ("claims", name)
         found = {
-            key: arm and _find_arm(arm, arms, ("claims", name, key))
-            for key, arm in named.items()
+            letter: _find_arm(getattr(table, letter), arms, (*key, letter))
+            for letter in "abcd"
         }
-        sweep = (
-            _find_sweep(table.sweep, arms, ("claims", name, "sweep"))
-            if table.sweep
-            else []
-        )
-        requests = workloads[by_name[found["a"] or sweep[0]].workload].load.requests
-        text = table.text.replace(
-            "{requests}", "as many" if requests is None else f"{requests:,}"
-        )
+        sweep = _find_sweep(table.sweep, arms, (*key, "sweep"))
+        first = by_name[found["a"] or sweep[0]]
+        requests = workloads[first.workload].load.requests
+        count = "as many" if requests is None else f"{requests:,}"
+        text = table.text.replace("{requests}", count)
         claim = Claim.model_validate(
             {**table.model_dump(), "name": name, "text": text, "arms": sweep, **found}
         )
-        pairs = {"b": [claim.a, claim.b], "d": [claim.c, claim.d]}
-        for key, (one, other) in pairs.items():
-            if other is not None and (
-                one == other or (key == "d" and pairs["d"] == pairs["b"])
-            ):
-                raise FieldError(
-                    ["claims", name, key],
-                    f"claim {name!r} compares the same arms; name another",
-                )
+        pairs = {"b": (claim.a, claim.b), "d": (claim.c, claim.d)}
+        for letter, (arm, other) in pairs.items():
+            is_repeated = letter == "d" and pairs["d"] == pairs["b"]
+            if other is not None and (arm == other or is_repeated):
+                message = f"claim {name!r} compares the same arms; name another"
+                raise FieldError([*key, letter], message)
         for group in [sweep] if sweep else pairs.values():
-            compared = [by_name[arm] for arm in group if arm is not None]
-            if problem := _find_problem(claim, compared, workloads):
-                raise FieldError(
-                    ["claims", name, "figure"],
-                    f"claim {name!r} compares {claim.figure}{problem}",
-                )
+            compared = [by_name[name] for name in group if name is not None]
+            problem = _find_problem(claim, compared, workloads)
+            if problem:
+                message = f"claim {name!r} compares {claim.figure}{problem}"
+                raise FieldError([*key, "figure"], message)
         claims.append(claim)
     return claims
 

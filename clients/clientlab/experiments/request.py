@@ -12,7 +12,7 @@ import contextlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from clientlab import plugins, strategies, units
 from clientlab.errors import FieldError, LabError
 from clientlab.experiments import plan_checks
-from clientlab.experiments.experiment import Experiment, WorkloadTable
+from clientlab.experiments.experiment import ClaimTable, Experiment, WorkloadTable
 from clientlab.experiments.file import bundled, path_of, read_experiment
 from clientlab.experiments.plan_checks import Say
 from clientlab.experiments.planning import make_plan
@@ -57,6 +57,19 @@ _REQUIREMENT = re.compile(r"[\w.-]+ *(\[[^]]*\])? *([=<>~!]=|[<>@])|[a-z+]+://")
 """How a requirement with a version, or an address, begins."""
 _HOUR = 3600.0
 _MOST_HOURS = 24.0  # of a run at recorded times whose gaps have no limit
+_OF_OWN_UPSTREAMS = (
+    "upstreams",
+    "routes",
+    "delay",
+    "path",
+    "first",
+    "every",
+    "events",
+    "stream_options",
+)
+"""Options that only the lab's own upstreams have."""
+
+_LENGTHS = {"duration", "requests"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,30 +82,46 @@ class RunRequest:
     `RunSettings` or of a workload.
     """
 
-    command: str = "clientlab run"  # for the run file
-    experiment: str | None = None  # name of a bundled experiment, or path of a file
+    command: str = "clientlab run"
+    """For the run file."""
+
+    experiment: str | None = None
+    """Name of a bundled experiment, or path of a file."""
+
     quick: bool = False
     strategies: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
     routes: tuple[str, ...] = ()
-    environments: Mapping[str, str] = field(
-        default_factory=dict
-    )  # see `read_environment`
-    rtt: tuple[float, ...] = ()  # seconds; several values are an axis
-    bandwidth: tuple[float, ...] = ()  # bits per second
-    url: Mapping[str, str] = field(
-        default_factory=dict
-    )  # name → URL of the user's own servers; one may have no name
+
+    environments: Mapping[str, str] = field(default_factory=dict)
+    """Name → environment (see `read_environment`)."""
+
+    rtt: tuple[float, ...] = ()
+    """Seconds; several values are an axis."""
+
+    bandwidth: tuple[float, ...] = ()
+    """Bits per second; several values are an axis."""
+
+    url: Mapping[str, str] = field(default_factory=dict)
+    """Name → URL of the user's own servers; one may have no name."""
+
     ca_file: Path | None = None
-    cluster: str | None = None  # address of a Dask scheduler
-    settings: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # given fields of `RunSettings`
-    workload: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # given fields of workloads, by name
-    name: str | None = None  # of the run
-    resume: str | None = None  # name of the run to continue
+
+    cluster: str | None = None
+    """Address of a Dask scheduler."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The given fields of `RunSettings`."""
+
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    """The given fields of workloads, by name."""
+
+    name: str | None = None
+    """Of the run."""
+
+    resume: str | None = None
+    """Name of the run to continue."""
+
     folder: Path = Path("results")
     keep_samples: bool = False
     fail_on: tuple[str, ...] = ()
@@ -116,7 +145,7 @@ class RunRequest:
             name: given.pop(name) for name in RunSettings.model_fields if name in given
         }
         workload = {name: given.pop(name) for name in FIELDS if name in given}
-        own = {one.name: given[one.name] for one in fields(cls) if one.name in given}
+        own = {name: given[name] for name in cls.__annotations__ if name in given}
         return cls(command=command, settings=settings, workload=workload, **own)
 
     @property
@@ -142,40 +171,29 @@ class RunRequest:
     def find_target(self, base: Experiment) -> Target:
         """Return what is measured: the user's own servers or the lab's upstreams.
 
-        Raise FieldError for a conflict.
-
-        `base`: the experiment, whose servers are measured if no URL was given.
+        `base`: the experiment, whose servers are measured if no URL was given. Raise
+        FieldError for a conflict.
         """
-        if urls := self.url or base.servers:
-            for name in (
-                "upstreams",
-                "routes",
-                "delay",
-                "path",
-                "first",
-                "every",
-                "events",
-                "stream_options",
-            ):
-                if name in self.given:
-                    advice = (
-                        "write it into the URL" if name == "path" else "leave it out"
-                    )
-                    message = f"only the lab's own upstreams have `{name}`; {advice}"
-                    raise FieldError(
-                        ["url" if self.url else "servers"], message, also=[name]
-                    )
-            ca_file = None if self.ca_file is None else str(self.ca_file.absolute())
-            servers = {name: url for name, url in urls.items() if name}
-            return Target(
-                testbed="external", url=urls.get(""), servers=servers, ca_file=ca_file
-            )
-        if self.ca_file is not None:
-            raise FieldError(
-                ["ca_file"],
-                "the lab's own routes bring their CA; leave it out, or add `url`",
-            )
-        return Target(testbed="local" if self.cluster is None else "compose")
+        urls = self.url or base.servers
+        if not urls:
+            if self.ca_file is not None:
+                message = (
+                    "the lab's own routes bring their CA; leave it out, or add `url`"
+                )
+                raise FieldError(["ca_file"], message)
+            return Target(testbed="local" if self.cluster is None else "compose")
+        for name in _OF_OWN_UPSTREAMS:
+            if name in self.given:
+                key = "url" if self.url else "servers"
+                advice = "write it into the URL" if name == "path" else "leave it out"
+                message = f"only the lab's own upstreams have `{name}`; {advice}"
+                raise FieldError([key], message, also=[name])
+        return Target(
+            testbed="external",
+            url=urls.get(""),
+            servers={name: url for name, url in urls.items() if name},
+            ca_file=None if self.ca_file is None else str(self.ca_file.absolute()),
+        )
 
 
 def read_base(request: RunRequest) -> Experiment:
@@ -203,13 +221,13 @@ def plan_run(
     request: RunRequest, base: Experiment, external: ExternalServers | None, say: Say
 ) -> Plan:
     """Return the checked plan of a request. `base`: see `read_base`. Raise LabError."""
-    file = path_of(request.experiment) if request.experiment else None
 
     def is_secure(arm: Arm) -> bool:
         if external is None:
             return arm.route == "proxy-tls"
         return external[arm.target[0]].secure
 
+    file = path_of(request.experiment) if request.experiment else None
     _admit(base, request)
     with naming_file(request):
         base, changed = _fit_links(base, request)
@@ -218,8 +236,7 @@ def plan_run(
             plan_checks.check_upstreams(experiment)
         else:
             experiment = _override_for_own_servers(base, request, external)
-        if file is not None:
-            changed += _describe_changes(base, experiment)
+        changed += _describe_changes(base, experiment)
         faults: Mapping[str, LabError] = {}
         # A strategy that the file's claims or its baseline may name cannot be left out.
         if request.strategies or not (experiment.claims or experiment.baseline):
@@ -227,11 +244,11 @@ def plan_run(
         plan = make_plan(
             experiment,
             command=request.command,
-            changed=changed if file is not None else [],
+            changed=changed if file else [],
             replaced={
-                old: new
-                for old, new in experiment.instead.items()
-                if strategies.unavailable(strategies.find(old))
+                name: substitute
+                for name, substitute in experiment.instead.items()
+                if strategies.unavailable(strategies.find(name))
             },
             left_out={
                 name: ": ".join(str(fault).split("\n"))
@@ -318,16 +335,15 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
             " strategies with -t"
         )
     question = "Which of these strategies is fastest here?"
-    versions = next(
-        (names for names in (request.environments, request.url) if len(names) == 2),
-        None,
-    )
+    versions = [
+        names for names in (request.environments, request.url) if len(names) == 2
+    ]
     if "find_max" in request.settings:
         question = (
             "How many requests per second does each of these strategies hold here?"
         )
     elif versions:
-        question = "Is {1} slower than {0}?".format(*versions)
+        question = "Is {1} slower than {0}?".format(*versions[0])
     elif request.workload.get("cold"):
         question = "Which of these strategies has its first response soonest?"
     elif request.workload.get("stream"):
@@ -351,45 +367,47 @@ def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[
     if not request.link and not is_compose:
         return base, []
     changed = []
-    names = [name for name, arm in base.arms.items() if arm.control and arm.link_parts]
-    arms = {name: arm for name, arm in base.arms.items() if name not in names}
-    if names and (arms or base.strategies):
-        claims = {}
-        for name, claim in base.claims.items():
-            compared = (
-                arm or "" for arm in (claim.a, claim.b, claim.c, claim.d, claim.sweep)
-            )
-            if not {arm.partition("[")[0].partition(" (")[0] for arm in compared} & set(
-                names
-            ):
-                claims[name] = claim
-        base, changed = (
-            base.changed(arms=arms, claims=claims),
-            [f"without the arms behind a link: {', '.join(names)}"],
-        )
-    has_link = request.link or any(
-        one.link_parts for one in (*base.workloads.values(), *base.arms.values())
-    )
-    if is_compose and not has_link and (link := link_of_stack(os.environ)):
+    behind_link = [
+        name for name, arm in base.arms.items() if arm.control and arm.link_parts
+    ]
+    arms = {name: arm for name, arm in base.arms.items() if name not in behind_link}
+    if behind_link and (arms or base.strategies):
+        claims = {
+            name: claim
+            for name, claim in base.claims.items()
+            if set(behind_link).isdisjoint(_tables_of(claim))
+        }
+        changed.append(f"without the arms behind a link: {', '.join(behind_link)}")
+        base = base.changed(arms=arms, claims=claims)
+    tables = (*base.workloads.values(), *base.arms.values())
+    has_link = request.link or any(table.link_parts for table in tables)
+    link = link_of_stack(os.environ) if is_compose and not has_link else None
+    if link:
         parts = {part: getattr(link, part) for part in LINK_PARTS}
-        base = base.changed(
-            workloads={
-                name: one.model_copy(update=parts)
-                for name, one in base.workloads.items()
-            }
-        )
+        workloads = {
+            name: table.model_copy(update=parts)
+            for name, table in base.workloads.items()
+        }
+        base = base.changed(workloads=workloads)
         changed.append(f"link: none → {link}")
     return base, changed
+
+
+def _tables_of(claim: ClaimTable) -> Iterator[str]:
+    """Yield the names of the tables of arms that a claim names."""
+    for arm in (claim.a, claim.b, claim.c, claim.d, claim.sweep):
+        if arm is not None:
+            yield arm.partition("[")[0].partition(" (")[0]
 
 
 def _override_for_own_servers(
     base: Experiment, request: RunRequest, external: ExternalServers
 ) -> Experiment:
-    key, advice = (
-        ("url", "name strategies with -t")
-        if request.url
-        else ("servers", "leave it out")
-    )
+    key = "servers"
+    advice = "leave it out"
+    if request.url:
+        key = "url"
+        advice = "name strategies with -t"
     for name, table in base.workloads.items():
         if table.first.delay is not None:
             message = (
@@ -397,29 +415,27 @@ def _override_for_own_servers(
                 f" add; {advice}"
             )
             raise FieldError([key], message, value=f"with experiment {base.name!r}")
-    upstream, workload = OWN_UPSTREAM, dict(request.workload)
+    workload = dict(request.workload)
     is_recorded = "replay" in workload or any(
         table.first.replay is not None for table in base.workloads.values()
     )
-    if is_recorded and (
-        path := next((one.path for one in external.values() if one.path != "/"), None)
-    ):
+    paths = [server.path for server in external.values() if server.path != "/"]
+    if paths and is_recorded:
         message = "recorded requests have their own paths; name only scheme and host"
-        raise FieldError([key], message, value=f"with {path}")
-    if any(one.path != "/" for one in external.values()):
-        for name, table in base.workloads.items():
-            if "path" in table.axes:
-                raise FieldError(
-                    [key],
-                    f"path is an axis of workload {name!r}; name only scheme and host",
-                )
+        raise FieldError([key], message, value=f"with {paths[0]}")
+    for name, table in base.workloads.items():
+        if paths and "path" in table.axes:
+            message = f"path is an axis of workload {name!r}; name only scheme and host"
+            raise FieldError([key], message)
+    upstream = OWN_UPSTREAM
     if "" in request.url:
         ((upstream, server),) = external.items()
-        workload |= {} if is_recorded else {"path": server.path}
-    return override(
-        base,
-        replace(request, upstreams=(upstream,), routes=("direct",), workload=workload),
+        if not is_recorded:
+            workload["path"] = server.path
+    request = replace(
+        request, upstreams=(upstream,), routes=("direct",), workload=workload
     )
+    return override(base, request)
 
 
 def _fit_workloads(plan: Plan, external: ExternalServers) -> Plan:
@@ -428,16 +444,16 @@ def _fit_workloads(plan: Plan, external: ExternalServers) -> Plan:
 
     Arms of different servers share a workload if the same fits all of them.
     """
-    linked, arms, workloads = bool(plan.links), list[Arm](), dict[str, Workload]()
-    shared = (
-        len({(one.path, one.name if linked else None) for one in external.values()})
-        == 1
-    )
+    linked = bool(plan.links)
+    kinds = {
+        (server.path, server.name if linked else None) for server in external.values()
+    }
+    arms = []
+    workloads = {}
     for arm in plan.arms:
-        name = arm.workload if shared else f"{arm.workload} at {arm.server}"
-        workloads[name] = external[arm.target[0]].fit(
-            plan.workloads[arm.workload], linked=linked
-        )
+        name = arm.workload if len(kinds) == 1 else f"{arm.workload} at {arm.server}"
+        server = external[arm.target[0]]
+        workloads[name] = server.fit(plan.workloads[arm.workload], linked=linked)
         arms.append(arm.model_copy(update={"workload": name}))
     return plan.updated(arms=arms, workloads=workloads)
 
@@ -461,9 +477,8 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
 
     Raise FieldError for one that contradicts it.
     """
-    if base.strategies and not (
-        base.claims or base.baseline
-    ):  # nothing would miss the arms that are replaced
+    names_arms = base.claims or base.baseline
+    if base.strategies and not names_arms:  # nothing would miss the replaced arms
         arms = {} if request.strategies else base.arms
         if request.routes:
             arms = {
@@ -474,7 +489,8 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
         base = base.model_copy(update={"arms": arms})
     changes: dict[str, Any] = dict(request.settings)
     for name in ("strategies", "upstreams", "routes"):
-        if names := getattr(request, name):
+        names = getattr(request, name)
+        if names:
             changes[name] = list(names)
     if request.strategies:
         changes["instead"] = {}  # these strategies and no others
@@ -508,37 +524,26 @@ def _workload_changes(base: Experiment, request: RunRequest) -> dict[str, Any]:
     are drawn by weight. Their times replace all of these.
     """
     changes = dict(request.workload)
+    is_search = "find_max" in request.settings
     if changes.keys() & {"rate", "stages"}:
         changes = {"rate": None, "stages": None} | changes
-    if changes.get("cold") and not changes.keys() & {
-        "duration",
-        "requests",
-        "replay_times",
-    }:
+    if changes.get("cold") and not changes.keys() & {*_LENGTHS, "replay_times"}:
         changes["requests"] = 1
-    if (
-        request.experiment is None
-        and "stream" in changes
-        and not changes.keys() & {"duration", "requests"}
-    ):
+    is_stream = request.experiment is None and "stream" in changes
+    if is_stream and not changes.keys() & _LENGTHS:
         changes["requests"] = None  # the default of streams
     if changes.get("replay_times"):
         changes = dict.fromkeys(("requests", "duration", "rate", "stages")) | changes
-    elif (
-        "replay" in changes
-        and "duration" not in changes
-        and "find_max" not in request.settings
-    ):
-        skip_bad = changes.get(
-            "skip_bad",
-            any(value_of(table.first, "skip_bad") for table in base.workloads.values()),
+    elif "replay" in changes and "duration" not in changes and not is_search:
+        workloads = [table.first for table in base.workloads.values()]
+        skip_bad = any(value_of(workload, "skip_bad") for workload in workloads)
+        replay = Replay(
+            file=changes["replay"], skip_bad=changes.get("skip_bad", skip_bad)
         )
-        recorded = read_recorded_requests(
-            Replay(file=changes["replay"], skip_bad=skip_bad)
-        )
+        recorded = read_recorded_requests(replay)
         if not recorded.weights:
             changes.setdefault("requests", len(recorded.requests))
-    if "find_max" in request.settings:
+    if is_search:
         changes.setdefault("duration", 5.0)  # of each trial of the search, in seconds
     if "duration" in changes:
         changes.setdefault("requests", None)
@@ -554,18 +559,14 @@ def _check_conflicts(
     single arms set themselves.
     """
     for name, table in base.workloads.items():
-        axes = [
-            *table.axes,
-            *(
-                part
-                for part, value in table.link_parts.items()
-                if isinstance(value, list)
-            ),
+        axes = list(table.axes)
+        axes += [
+            part for part, value in table.link_parts.items() if isinstance(value, list)
         ]
-        if swept := next((axis for axis in axes if axis in changed), None):
-            raise FieldError(
-                [swept], f"{swept} is an axis of workload {name!r}; change it in a file"
-            )
+        for axis in axes:
+            if axis in changed:
+                message = f"{axis} is an axis of workload {name!r}; change it in a file"
+                raise FieldError([axis], message)
     with_experiment = f"with experiment {base.name!r}"
     if request.strategies and base.arms:
         message = "it names its arms; leave out `strategies`, or change it in a file"
@@ -582,62 +583,52 @@ def _check_conflicts(
         )
         raise FieldError([several[0]], message, value=with_experiment)
     for name, arm in base.arms.items():
-        own: dict[str, Any] = {
+        own = {
             "upstreams": arm.upstream,
             "concurrency": arm.concurrency,
             **arm.link_parts,
-        }
-        own |= {
             "environments": arm.environment,
             "routes": None if arm.route in request.routes else arm.route,
         }
-        if fixed := next(
-            (one for one, value in own.items() if value and one in changed), None
-        ):
-            raise FieldError(
-                [fixed], f"arm {name!r} sets its own value; change it in a file"
-            )
+        for key, value in own.items():
+            if value and key in changed:
+                message = f"arm {name!r} sets its own value; change it in a file"
+                raise FieldError([key], message)
 
 
 def _describe_changes(base: Experiment, changed: Experiment) -> list[str]:
     """Return a line for each value that was replaced, except those that decide when the
     run ends and what it draws.
     """
-
-    def values_of(one: Experiment) -> Iterator[tuple[str, object]]:
-        for name in ("strategies", "upstreams", "routes"):
-            yield name, ", ".join(getattr(one, name))
-        yield (
-            "servers",
-            ", ".join(f"{name}={mask_text(url)}" for name, url in one.servers.items())
-            or None,
-        )
-        yield "find_max", one.find_max
-        for table in one.workloads.values():
-            for part in LINK_PARTS:
-                value = table.link_parts.get(part, [])
-                texts = (
-                    write_link_part(part, each)
-                    for each in (value if isinstance(value, list) else [value])
-                )
-                yield part, ", ".join(texts) or None
-            for name, value in flatten(table.first).items():
-                if name not in {"seed", *NOT_MEASURED}:
-                    yield name, value
-
-    def show(value: object) -> str:
-        return (
-            "none"
-            if value is None
-            else mask_text(
-                str(mask_headers(value) if isinstance(value, dict) else value)
-            )
-        )
-
-    pairs = zip(values_of(base), values_of(changed), strict=True)
-    found = [
-        f"{name}: {show(before)} → {show(after)}"
+    pairs = zip(_list_values(base), _list_values(changed), strict=True)
+    lines = [
+        f"{name}: {_show(before)} → {_show(after)}"
         for (name, before), (_, after) in pairs
         if before != after
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(lines))
+
+
+def _list_values(experiment: Experiment) -> Iterator[tuple[str, object]]:
+    for name in ("strategies", "upstreams", "routes"):
+        yield name, ", ".join(getattr(experiment, name))
+    servers = [f"{name}={mask_text(url)}" for name, url in experiment.servers.items()]
+    yield "servers", ", ".join(servers) or None
+    yield "find_max", experiment.find_max
+    for table in experiment.workloads.values():
+        for part in LINK_PARTS:
+            value = table.link_parts.get(part, [])
+            points = value if isinstance(value, list) else [value]
+            texts = [write_link_part(part, point) for point in points]
+            yield part, ", ".join(texts) or None
+        for name, value in flatten(table.first).items():
+            if name not in {"seed", *NOT_MEASURED}:
+                yield name, value
+
+
+def _show(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        value = mask_headers(value)
+    return mask_text(str(value))
