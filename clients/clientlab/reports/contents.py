@@ -13,7 +13,7 @@ from itertools import chain
 from statistics import median
 
 from clientlab import units
-from clientlab.reports import charts, courses
+from clientlab.reports import charts
 from clientlab.reports.explanations import explanations
 from clientlab.reports.headline import headline, load_lines, reasons_for_doubt
 from clientlab.reports.rows import Report, figure_table
@@ -478,12 +478,12 @@ SECTIONS: list[Callable[[Report], Section]] = [
     failures,
     cautions,
     _with_charts(
-        Section("latency", "Latency"), courses.distributions, courses.LATENCY_NOTE
+        Section("latency", "Latency"), charts.distributions, charts.LATENCY_NOTE
     ),
     _with_charts(
         Section("course", "Over time"),
-        courses.courses,
-        courses.COURSE_NOTE,
+        charts.courses,
+        charts.COURSE_NOTE,
         sparklines=True,
     ),
     _with_charts(

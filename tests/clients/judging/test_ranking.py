@@ -12,7 +12,7 @@ from clientlab.judging.ranking import (
     rank_arms,
     unlike_arms,
 )
-from clientlab.reports.headline import version_answers
+from clientlab.reports.answers import version_answers
 from clientlab.results.document import Run
 from clientlab.results.trial import Trial
 from clientlab.workload.values import Link

@@ -18,8 +18,9 @@ from clientlab.judging.thresholds import (
     parse_change,
     parse_threshold,
 )
-from clientlab.reports.headline import threshold_sentence, version_answers
-from clientlab.results.trial import Trial
+from clientlab.reports.answers import version_answers
+from clientlab.reports.headline import threshold_sentence
+from clientlab.results.plan import Arm, EnvironmentSpec
 from clientlab.workload.workload import make_workload
 from clients.documents import (
     a_failed_trial,

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from clientlab.reports import as_html
+from clientlab.reports.answers import version_answers
 from clientlab.reports.charts import times
-from clientlab.reports.headline import headline, summarize_run, version_answers
+from clientlab.reports.headline import headline, summarize_run
 from clientlab.reports.rows import Report, figure_table, groups_of
 from clientlab.results.document import Environment
 from clientlab.results.store import RUN_FILE, Store

@@ -20,10 +20,10 @@ from clientlab.judging.thresholds import (
     parse_threshold,
 )
 from clientlab.reports import as_html, as_junit, as_markdown
+from clientlab.reports.answers import version_answers
 from clientlab.reports.change_contents import as_json, notices, summary, tables
 from clientlab.reports.charts import comparisons
 from clientlab.reports.contents import FASTEST, LEAST_P99
-from clientlab.reports.headline import version_answers
 from clientlab.reports.rows import groups_of
 from clientlab.results.plan import Claim
 from clientlab.results.trial import Trial

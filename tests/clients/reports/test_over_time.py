@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from clientlab.reports.courses import courses
+from clientlab.reports.charts import courses
 from clientlab.reports.rows import groups_of
 from clientlab.results.trial import Slice, Trial
 from clients.documents import a_run, a_trial, rounds, with_changes

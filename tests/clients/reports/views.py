@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from rich.console import Console
 
 from clientlab.reports import as_terminal
-from clientlab.reports.headline import group_answers
+from clientlab.reports.answers import group_answers
 from clientlab.reports.rows import figure_table, groups_of
 
 

@@ -14,7 +14,7 @@ from clientlab.errors import IncompleteRun
 from clientlab.judging.comparison import compare
 from clientlab.judging.find_max import bracket_of, next_rate, typical_rate, why_not_held
 from clientlab.reports import as_csv, as_html, as_markdown
-from clientlab.reports.headline import group_answers
+from clientlab.reports.answers import group_answers
 from clientlab.reports.rows import groups_of
 from clientlab.reports.sweeps import sweeps_of
 from clientlab.results.plan import Conditions
