@@ -12,9 +12,9 @@ from itertools import chain
 
 from clientlab import units
 from clientlab.judging import ranking
-from clientlab.reports.rows import Group, Row
+from clientlab.reports.rows import Group, Order, Row
 from clientlab.results.document import Run
-from clientlab.results.figures import BY_KEY, HIGHEST_RATE, cost_of
+from clientlab.results.figures import BY_KEY, cost_of
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, NOT_WORTH, decide
 from clientlab.statistics.ratios import FEWEST_ROUNDS, Estimate
 
@@ -38,7 +38,7 @@ def group_answers(groups: Sequence[Group]) -> list[Answer]:
         where = f"{group.title}: " if len(groups) > 1 else ""
         sentences: list[str] = []
         for rows in group.by_load:
-            leads = list(_leads(rows))
+            leads = list(_leads(rows, group.order))
             if leads and (len(rows) > 1 or not sentences):
                 load = f"With {group.place_of(rows[0])}, " if group.mixed else ""
                 sentences += [load + leads[0], *leads[1:]]
@@ -54,7 +54,7 @@ def group_answers(groups: Sequence[Group]) -> list[Answer]:
     return answers or [["No trial finished."]]
 
 
-def _leads(rows: Sequence[Row]) -> Iterator[str]:
+def _leads(rows: Sequence[Row], order: Order) -> Iterator[str]:
     """Yield which of the arms with equal load is the fastest, and by how much.
 
     Further sentences name arms that may be as fast. Nothing is said if no arm is
@@ -71,46 +71,22 @@ def _leads(rows: Sequence[Row]) -> Iterator[str]:
     others = [row for row in rows if row is not best and not row.standing.bounded]
     slower = [row for row in others if decide(row.ratio).word == "slower"]
     tied = [row for row in others if row not in slower]
-    lead = _lead(best, [*slower[:1], *slower[1:][-1:]])
+    lead = _lead(best, [*slower[:1], *slower[1:][-1:]], order)
     yield f"{lead}{_ties(best, tied)}.{_what_differs([best, *tied])}"
-    yield from _undecided(best, others)
+    yield from _undecided(best, others, order)
     if bounds:
         yield f"{_ONLY_BOUNDS[0].upper()}{_ONLY_BOUNDS[1:]}: {_list(bounds)}."
 
 
-def _lead(best: Row, slower: Sequence[Row]) -> str:
+def _lead(best: Row, slower: Sequence[Row], order: Order) -> str:
     """Return how fast the best arm is, and how much slower some others are."""
-    name = best.name
-    figures = best.figures
-    separator = ", "
-    compared = "{ratio} times as fast as {name}"
-    if figures["cpu_per_event"] is not None and figures["highest_rate"] is None:
-        lead = f"{name} took {best.text(_CPU_PER_EVENT)} of CPU time per event"
-        separator = "; "
-        compared = "{name} takes {ratio} times as much"
-    elif best.load.rate is not None:
-        lead = f"{name} had a p99 of {best.text(_P99)} from the planned start"
-        separator = "; "
-        compared = "that of {name} is {ratio} times as long"
-    elif figures["highest_rate"] is not None:
-        lead = f"{name} held {best.text(HIGHEST_RATE)} requests/s"
-        compared = "{ratio} times the rate of {name}"
-    elif figures["first_response"] is not None:
-        first_response = best.text(BY_KEY["first_response"])
-        lead = (
-            f"{name} had its first response {first_response} after the start of the"
-            " interpreter"
-        )
-    elif figures["throughput"] is not None:
-        lead = f"{name} made {units.rate(figures['throughput'])} requests/s"
-    else:
-        lead = f"{name} was the fastest"
-    if not slower:
-        return lead
-    comparisons = (
-        compared.format(name=row.name, ratio=row.quoted_ratio) for row in slower
-    )
-    return lead + separator + " and ".join(comparisons)
+    lead = f"{best.name} was the fastest"
+    if best.figures[order.leading.key] is not None:
+        lead = f"{best.name} {order.lead.format(best.text(order.leading))}"
+    comparisons = [order.compared.format(row.quoted_ratio, row.name) for row in slower]
+    if comparisons:
+        lead += order.separator + " and ".join(comparisons)
+    return lead
 
 
 def _ties(best: Row, tied: Sequence[Row]) -> str:
@@ -154,7 +130,7 @@ def _what_differs(tied: Sequence[Row]) -> str:
     return f" {'; '.join(parts)}." if parts else ""
 
 
-def _undecided(best: Row, others: Sequence[Row]) -> Iterator[str]:
+def _undecided(best: Row, others: Sequence[Row], order: Order) -> Iterator[str]:
     """Yield which arms are undecided, what the rounds show, and what would decide."""
     unsure = [
         row for row in others if decide(row.ratio).word in {"undecided", "faster"}
@@ -164,15 +140,11 @@ def _undecided(best: Row, others: Sequence[Row]) -> Iterator[str]:
         these, those = (ranking.by_round(arm.trials, cost_of) for arm in (row, best))
         both = these.keys() & those.keys()
         slower = [number for number in both if these[number] > those[number]]
-        rounds = f"in {len(slower)} of {len(both)} rounds"
-        times = f"{units.ratio_of(row.ratio)} times"
-        state = f"{times} as long, slower {rounds}"
-        if row.ratio is None:
-            state = "no round has both"
-        elif best.figures["highest_rate"] is not None:
-            state = f"{best.name} held {times} its rate, more {rounds}"
-        elif best.figures["cpu_per_event"] is not None:
-            state = f"{times} as much, more {rounds}"
+        state = "no round has both"
+        if row.ratio is not None:
+            ratio = units.ratio_of(row.ratio)
+            state = order.undecided.format(ratio, best=best.name)
+            state += f" in {len(slower)} of {len(both)} rounds"
         states.append(f"{row.name}, {state}")
     if unsure:
         yield f"Undecided: {'; '.join(states)}. {_what_decides(best, unsure)}"

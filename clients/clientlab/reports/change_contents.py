@@ -87,15 +87,10 @@ def notices(comparison: Comparison) -> Iterator[Lines]:
     for compared in comparison.others:
         lines = [f"not alike: {line}" for line in compared.unlike]
         for difference in compared.differences:
-            before = textwrap.shorten(
-                difference.before or "none",
-                60,
-                placeholder="…",
-            )
-            after = textwrap.shorten(
-                difference.after or "none",
-                60,
-                placeholder="…",
+            values = (difference.before, difference.after)
+            before, after = (
+                textwrap.shorten(value or "none", 60, placeholder="…")
+                for value in values
             )
             lines.append(f"{difference.part}: {before} -> {after}")
         lines += _incomplete(compared.run)

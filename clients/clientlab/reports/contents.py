@@ -33,7 +33,7 @@ from clientlab.reports.sections import (
 from clientlab.reports.sweeps import sweeps_of
 from clientlab.results.document import ClaimResult, Run, failed_for_good
 from clientlab.results.figures import ranked_by
-from clientlab.results.trial import MOST_PATHS, PathFigures, Trial
+from clientlab.results.trial import MOST_PATHS, PathFigures, RequestFigures, Trial
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE
 from clientlab.text import shorten
 
@@ -262,16 +262,15 @@ def _path_rows(
     run: Run, workload: str, labels: Mapping[str, str]
 ) -> Iterator[tuple[str, ...]]:
     totals = Counter[str]()
-    measured: dict[tuple[str, str], list[PathFigures]] = {}
+    by_path: dict[str, dict[str, list[PathFigures]]] = {}
     for trial in run.trials:
         if trial.status == "done" and trial.planned.workload == workload:
             for figures in trial.figures.paths:
                 totals[figures.path] += figures.requests
-                key = (figures.path, labels[trial.planned.arm])
-                measured.setdefault(key, []).append(figures)
+                by_arm = by_path.setdefault(figures.path, {})
+                by_arm.setdefault(labels[trial.planned.arm], []).append(figures)
     for path, _ in totals.most_common(MOST_PATHS):
-        for arm in sorted(arm for other, arm in measured if other == path):
-            rounds = measured[path, arm]
+        for arm, rounds in sorted(by_path[path].items()):
             yield (
                 shorten(path),
                 arm,
@@ -301,21 +300,21 @@ def failures(report: Report) -> Section:
 
 
 def _errors_by_kind(run: Run) -> DataTable:
-    requests = Counter[str]()
-    errors = Counter[tuple[str, str]]()
-    examples: dict[tuple[str, str], str] = {}
+    by_arm: dict[str, list[RequestFigures]] = {}
     for trial in sorted(run.trials, key=_arm_of):
         if not trial.partial:
-            arm = _arm_of(trial)
-            figures = trial.figures
-            requests[arm] += figures.requests
-            for kind, count in figures.errors.items():
-                errors[arm, kind] += count
-                examples.setdefault((arm, kind), figures.error_examples.get(kind, ""))
+            by_arm.setdefault(_arm_of(trial), []).append(trial.figures)
     rows = []
-    for (arm, kind), count in errors.items():
-        share = units.share(count / max(1, requests[arm]))
-        rows.append((arm, kind, f"{count:,}", share, examples[arm, kind]))
+    for arm, rounds in by_arm.items():
+        requests = sum(figures.requests for figures in rounds)
+        errors = Counter[str]()
+        examples: dict[str, str] = {}
+        for figures in rounds:
+            errors.update(figures.errors)
+            examples = figures.error_examples | examples
+        for kind, count in errors.items():
+            share = units.share(count / requests)
+            rows.append((arm, kind, f"{count:,}", share, examples.get(kind, "")))
     heads = ("arm", "kind", "errors", "share of requests", "example")
     return DataTable(
         heads,
@@ -403,9 +402,11 @@ def surroundings(report: Report) -> Section:
             "Python": f"{environment.python}: {environment.python_build}",
             "TLS of Python": environment.openssl or units.UNKNOWN,
             **environment.packages,
+            **{
+                f"compiled into {library}": text
+                for library, text in environment.compiled.items()
+            },
         }
-        for library, text in environment.compiled.items():
-            lists[f"Environment {name}"][f"compiled into {library}"] = text
     brief = [f"system: {found.system} {found.kernel}, {found.architecture}"]
     if found.placement is not None:
         brief.append(f"pinned: {found.placement}")
@@ -428,7 +429,7 @@ def _machine(run: Run) -> dict[str, str]:
         "system": f"{found.system}, kernel {found.kernel}, {found.architecture}",
         "virtualization": found.virtualization,
         "CPU": f"{found.cpu_model}; {cores}, {found.cpu_usable:g} usable",
-        "pinned": str(found.placement) if found.placement else None,
+        "pinned": str(found.placement or ""),
         "CPU governor": found.cpu_governor,
         "memory": memory,
         "open files": f"at most {found.open_files_limit:,}",

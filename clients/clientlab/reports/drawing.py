@@ -218,14 +218,18 @@ def _draw(
 ) -> None:
     """Draw a chart below `top`."""
     down = figure.get_figheight() * 72
-    if isinstance(chart, Sweep):
+
+    def add_axes(left: float, right: float, top: float, height: float) -> Axes:
         place = (
-            58 / width,
-            1 - (top + 26 + _PLOT_HEIGHT) / down,
-            1 - 72 / width,
-            _PLOT_HEIGHT / down,
+            left / width,
+            1 - (top + height) / down,
+            1 - (left + right) / width,
+            height / down,
         )
-        _draw_curves(figure.add_axes(place), chart)
+        return figure.add_axes(place)
+
+    if isinstance(chart, Sweep):
+        _draw_curves(add_axes(58, 14, top + 26, _PLOT_HEIGHT), chart)
         return
     left = right = 0.0
     if _has_texts_beside(chart, width):
@@ -233,14 +237,7 @@ def _draw(
         right = 14 + _LETTER * max(len(row.text) for row in chart.rows)
     row_height = _row_height(chart, width)
     height = row_height * len(chart.rows)
-    axes = figure.add_axes(
-        (
-            left / width,
-            1 - (top + height) / down,
-            1 - (left + right) / width,
-            height / down,
-        )
-    )
+    axes = add_axes(left, right, top, height)
     axes.set_xscale("log" if chart.log else "linear")
     axes.set_xlim(chart.low, chart.high)
     axes.set_ylim(height, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from rich.table import Table
@@ -111,9 +111,8 @@ def _facts(run: Run) -> str:
 def environment_lines(run: Run) -> list[str]:
     """Return a line for each environment: Python, GIL, and packages that differ."""
     environments = run.surroundings.environments or {}
-    packages: dict[str, None] = {}
-    for environment in environments.values():
-        packages |= dict.fromkeys(sorted(environment.packages))
+    listed = (sorted(environment.packages) for environment in environments.values())
+    packages = dict.fromkeys(chain.from_iterable(listed))
     differing = [
         name
         for name in packages
@@ -355,20 +354,11 @@ def summarize_run(store: Store, name: str) -> dict[str, Any]:
 
 def runs_table(summaries: Sequence[dict[str, Any]]) -> Table:
     """Return a table of listed runs for the terminal."""
-    table = Table(
-        box=None,
-        header_style="bold",
-        pad_edge=False,
-    )
+    table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("run", no_wrap=True)
-    for heading in ("measured", "when", "status"):
+    for heading in ("measured", "when", "status", "trials", "answer"):
         table.add_column(heading, overflow="fold")
-    table.add_column(
-        "trials",
-        overflow="fold",
-        justify="right",
-    )
-    table.add_column("answer", overflow="fold")
+    table.columns[4].justify = "right"
     for row in summaries:
         measured = row["experiment"]
         if measured == "run":  # the command line named strategies

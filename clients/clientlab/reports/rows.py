@@ -33,10 +33,8 @@ from clientlab.statistics.simultaneous import Comparisons
 # Marks latencies that include the wait for a free connection; a caution explains it.
 WAITS = "*"
 _LARGE_BODY = 1 << 20
-_OF_STREAMS = ("first_event_p50", "gap_p99", "lag_p50", "lag_p99", "together")
 _MOST_COLUMNS = 10  # the most columns of a table's short form
 _THROUGHPUT = BY_KEY["throughput"]
-_FIRST_RESPONSE = BY_KEY["first_response"]
 _TIME = BY_KEY["time_per_request"]
 _P99 = BY_KEY["p99"]
 _FURTHER = (BY_KEY["cpu"], BY_KEY["p50"], _P99, BY_KEY["first_event_p50"])
@@ -57,6 +55,63 @@ _DECIDING = {
     "start-up": "startup",
 }
 """Verdict → the share that led to it, if they have different names."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What decides the order of the arms of a group, and how reports put it."""
+
+    leading: Figure
+    """The figure that answers name, and tables show beside the ratios."""
+
+    lead: str
+    """What the fastest arm did."""
+
+    separator: str = ", "
+    compared: str = "{} times as fast as {}"
+    """How it compares with a slower arm: their ratio, and its name."""
+
+    undecided: str = "{} times as long, slower"
+    """What a ratio shows that does not decide; in which rounds follows."""
+
+    brief: Sequence[str] = ()
+    """Further columns of the short form that are important in this order."""
+
+    others: Sequence[str] = ("p99", "cpu", "p50", "answered", "baseline", "received")
+    """The other columns of the short form."""
+
+
+_BY_HIGHEST_RATE = Order(
+    HIGHEST_RATE,
+    "held {} requests/s",
+    compared="{} times the rate of {}",
+    undecided="{best} held {} times its rate, more",
+)
+_BY_FIRST_RESPONSE = Order(
+    BY_KEY["first_response"],
+    "had its first response {} after the start of the interpreter",
+    brief=["import", "first_event_p50"],
+    others=["baseline", "cpu"],
+)
+_BY_FIGURE = {
+    "time_per_request": Order(_THROUGHPUT, "made {} requests/s"),
+    "p99": Order(
+        _P99,
+        "had a p99 of {} from the planned start",
+        separator="; ",
+        compared="that of {1} is {0} times as long",
+        brief=["achieved_rate", "dropped"],
+    ),
+    "cpu_per_event": Order(
+        BY_KEY["cpu_per_event"],
+        "took {} of CPU time per event",
+        separator="; ",
+        compared="{1} takes {0} times as much",
+        undecided="{} times as much, more",
+        brief=["first_event_p50", "gap_p99", "lag_p50", "lag_p99", "together"],
+    ),
+}
+"""The order of other arms, by the key of the figure that ranks them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,13 +317,16 @@ class Group:
         return self.has(HIGHEST_RATE)
 
     @property
+    def order(self) -> Order:
+        """What decides the order of the arms."""
+        if self.has(_BY_FIRST_RESPONSE.leading):
+            return _BY_FIRST_RESPONSE
+        return _BY_HIGHEST_RATE if self.searched else _BY_FIGURE[self.ranks_by.key]
+
+    @property
     def leading(self) -> Figure:
         """The figure that tables show beside the ratios."""
-        if self.has(_FIRST_RESPONSE):
-            return _FIRST_RESPONSE
-        if self.searched:
-            return HIGHEST_RATE
-        return _THROUGHPUT if self.ranks_by is _TIME else self.ranks_by
+        return self.order.leading
 
     @property
     def by_load(self) -> list[list[Row]]:
@@ -466,31 +524,17 @@ def figure_table(group: Group) -> DataTable:
     )
 
 
-def _brief_keys(group: Group) -> dict[str, None]:
+def _brief_keys(group: Group) -> list[str]:
     """Return the columns of the short form, the most important first."""
-    is_cold = group.has(_FIRST_RESPONSE)
-    deciding = ["throughput"]
-    if group.searched:
-        deciding = ["highest_rate"]
-    elif is_cold:
-        deciding = ["first_response", "import", "first_event_p50"]
-    elif group.ranks_by.needs == "stream":
-        deciding = [group.ranks_by.key, *_OF_STREAMS]
-    elif any(row.load.rate is not None for row in group.rows):
-        deciding = ["p99", "achieved_rate"]
-        if any(row.figures["dropped"] for row in group.rows):
-            deciding.append("dropped")
-    keys = ["ratio", deciding[0]]
+    order = group.order
+    keys = ["ratio", order.leading.key]
     if group.mixed:
         keys.append("c")
     if any(row.errors for row in group.rows):
         keys.append("errors")
-    keys += [*deciding[1:], "first_byte_p50", "first_byte_p99"]
-    if is_cold:
-        keys += ["baseline", "cpu"]
-    else:
-        keys += ["p99", "cpu", "p50", "answered", "baseline", "received"]
-    return dict.fromkeys(keys)
+    keys += [*order.brief, "first_byte_p50", "first_byte_p99", *order.others]
+    has_dropped = any(row.figures["dropped"] for row in group.rows)
+    return [key for key in dict.fromkeys(keys) if key != "dropped" or has_dropped]
 
 
 def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
