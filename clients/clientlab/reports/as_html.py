@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from clientlab import units
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports import palette
+from clientlab.reports import sections as palette
 from clientlab.reports.contents import SIGNS, page_sections
 from clientlab.reports.rows import Report
 from clientlab.reports.sections import RowChart, Section, Sweep

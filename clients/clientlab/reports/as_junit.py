@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 from clientlab.judging.comparison import Change, Comparison
 from clientlab.judging.ranking import shortfall, unlike_arms
 from clientlab.judging.thresholds import ThresholdResult
-from clientlab.reports.change_contents import change_cells, is_known
+from clientlab.reports.change_contents import change_cells, known_changes
 from clientlab.reports.contents import claim_doubts, reason_of
 from clientlab.reports.headline import threshold_sentence
 from clientlab.results.document import Run, failed_for_good
@@ -61,17 +61,14 @@ def render_comparison(comparison: Comparison, judged: Sequence[ThresholdResult])
     Undecided changes are skipped. The names of suites have the experiment and the run's
     position, because a run has another id in each build.
     """
-    arms = comparison.compared_arms()
     suites = []
     for position, compared in enumerate(comparison.others, 1):
         run = compared.run
         name = run.experiment.name
         if position > 1:
             name += f"-{position}"
-        cases = []
-        for arm in arms:
-            changes = compared.changes.get(arm, {}).values()
-            cases += [_change(arm, change) for change in changes if is_known(change)]
+        known = known_changes(comparison, compared)
+        cases = [_change(arm, change) for arm, change in known]
         thresholds = _thresholds(result for result in judged if result.run == run.run)
         suites += [
             _suite(f"{name}.changes", cases, run),

@@ -7,11 +7,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from itertools import chain, product
+from itertools import chain
 from typing import Any
 
 from clientlab import units
-from clientlab.judging.comparison import FEWEST_EARLIER, Change, Comparison
+from clientlab.judging.comparison import FEWEST_EARLIER, Change, Compared, Comparison
 from clientlab.judging.ranking import shortfall
 from clientlab.judging.thresholds import ThresholdResult
 from clientlab.reports.charts import changes
@@ -149,16 +149,21 @@ def summary(comparison: Comparison) -> str:
 
 
 def _known_changes(comparison: Comparison) -> list[Change]:
-    """Return the changes that have a value in either run, figure by figure."""
-    arms = comparison.compared_arms()
+    """Return the known changes of all runs."""
     known = []
-    for figure, compared in product(comparison.figures, comparison.others):
-        known += [
-            changes[figure.key]
-            for arm, changes in compared.changes.items()
-            if arm in arms and is_known(changes[figure.key])
-        ]
+    for compared in comparison.others:
+        known += [change for _, change in known_changes(comparison, compared)]
     return known
+
+
+def known_changes(
+    comparison: Comparison, compared: Compared
+) -> Iterator[tuple[str, Change]]:
+    """Yield the changes of a run that have a value in either run, with their arms."""
+    for arm in comparison.compared_arms():
+        for change in compared.changes.get(arm, {}).values():
+            if is_known(change):
+                yield arm, change
 
 
 def is_known(change: Change) -> bool:

@@ -15,9 +15,8 @@ import numpy as np
 from clientlab import units
 from clientlab.judging.comparison import Comparison
 from clientlab.judging.ranking import PARTS, contrasts_by
-from clientlab.reports.palette import GREY, HUES, colours_of
 from clientlab.reports.rows import WAITS, Group, Row
-from clientlab.reports.sections import ChartRow, RowChart
+from clientlab.reports.sections import GREY, HUES, ChartRow, RowChart, colours_of
 from clientlab.reports.sweeps import arms_on_curves, charted_seconds, ranking_label
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, cost_of

@@ -187,17 +187,12 @@ def sweeps(report: Report) -> Section:
 
 def figures(report: Report) -> Section:
     """Return a table for each group, with a row for each arm, the fastest first."""
-    tables = Tables([figure_table(group) for group in report.groups])
-    shards = Lines(list(_shard_lines(report.run)))
-    notes = Lines(list(_figure_notes(report)), brief=False)
-    parts: list[Part] = [tables, shards, notes]
-    return Section(
-        "table",
-        "Figures",
-        parts,
-        label="Table",
-        brief=True,
+    parts = (
+        Tables([figure_table(group) for group in report.groups]),
+        Lines(list(_shard_lines(report.run))),
+        Lines(list(_figure_notes(report)), brief=False),
     )
+    return Section("table", "Figures", parts, label="Table", brief=True)
 
 
 def _figure_notes(report: Report) -> Iterator[str]:
@@ -455,7 +450,7 @@ def reproduction(report: Report) -> Section:
         f" seed: {plan.seed}. --seed {plan.seed} repeats the order of the trials, and"
         " the delays, bodies and arrivals of each round."
     )
-    parts: list[Part] = [Command((plan.command,)), Lines([line, *load_lines(plan)])]
+    parts = (Command((plan.command,)), Lines([line, *load_lines(plan)]))
     return Section("again", "Reproduce this run", parts, label="Reproduce")
 
 

@@ -33,9 +33,8 @@ from clientlab.reports.charts import (
     log_limits,
     times,
 )
-from clientlab.reports.palette import HUES
 from clientlab.reports.rows import groups_of
-from clientlab.reports.sections import ChartRow, Curve, RowChart, Sweep
+from clientlab.reports.sections import HUES, ChartRow, Curve, RowChart, Sweep
 from clientlab.reports.sweeps import sweeps_of
 from clientlab.results.document import Run
 from clientlab.statistics.decisions import EQUAL
@@ -270,36 +269,25 @@ def _draw_texts(
     """Draw name and text of each row."""
     above = _TRACK_HEIGHT / 2 + 11
     for row, place in zip(chart.rows, places, strict=True):
-        style: dict[str, Any] = {
-            "xycoords": axes.get_yaxis_transform(),
-            "textcoords": "offset points",
-            "annotation_clip": False,
-            "va": "center",
-            "weight": "bold" if row.first else "normal",
-        }
-        if _has_texts_beside(chart, width):
+        texts = [
+            (row.name, 0, (-10.0, 0.0), "right"),
+            (row.text, 1, (10.0, 0.0), "left"),
+        ]
+        if not _has_texts_beside(chart, width):
+            lines = enumerate(reversed(_name_lines(row, width)))
+            texts = [(line, 0, (0.0, above + 18 * up), "left") for up, line in lines]
+            texts.append((row.text, 1, (0.0, above), "right"))
+        for text, x, offset, side in texts:
             axes.annotate(
-                row.name,
-                (0, place),
-                (-10, 0),
-                ha="right",
-                **style,
-            )
-            axes.annotate(row.text, (1, place), (10, 0), **style)
-        else:
-            for number, line in enumerate(reversed(_name_lines(row, width))):
-                axes.annotate(
-                    line,
-                    (0, place),
-                    (0, above + 18 * number),
-                    **style,
-                )
-            axes.annotate(
-                row.text,
-                (1, place),
-                (0, above),
-                ha="right",
-                **style,
+                text,
+                (x, place),
+                offset,
+                axes.get_yaxis_transform(),
+                "offset points",
+                annotation_clip=False,
+                ha=side,
+                va="center",
+                weight="bold" if row.first else "normal",
             )
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from statistics import median
 
 from clientlab import strategies, units
-from clientlab.reports.palette import HUES
 from clientlab.reports.rows import Report
 from clientlab.reports.sections import (
+    GREY,
+    HUES,
     ChartRow,
     Charts,
     DataTable,
     Lines,
-    Part,
     RowChart,
     Section,
     Tables,
@@ -35,8 +35,9 @@ _PARTS = {
     "in_handler": "in the handler",
     "to_read": "answered to read",
 }
-_COLOURS = dict(zip(_PARTS, HUES, strict=False))
 _HUE_NAMES = ("blue", "orange", "green", "pink")
+_MOST_PACKAGES = 5  # of an arm
+_MOST_DIFFERENCES = 10
 _NOTE = (
     "Each arm was measured once more while its processes were looked at, which slows it"
     " down. No other figure of this report is from these trials. A cell has the median"
@@ -47,54 +48,56 @@ _NOTE = (
 def explanations(report: Report) -> Section:
     """Return an answer for each arm, the waits of its requests, and its code."""
     run = report.run
-    found = run.explained
+    explained = run.explained
     sentences = [
-        explain_in_a_sentence(run, one)
-        for one in found
-        if one.waits is not None or one.profile is not None
+        explain_in_a_sentence(run, explanation)
+        for explanation in explained
+        if explanation.waits is not None or explanation.profile is not None
     ]
-    tables = [_waits_table(found), _functions_table(found)]
-    tables += _differences(run)
-    left_out = [
-        f"{one.arm}: left out: {reason}" for one in found for reason in one.left_out
-    ]
-    parts: list[Part] = [
+    left_out = []
+    for explanation in explained:
+        left_out += [
+            f"{explanation.arm}: left out: {reason}" for reason in explanation.left_out
+        ]
+    tables = [_waits_table(run), _functions_table(run), *_differences(run)]
+    parts = (
         Lines(sentences),
-        Charts(lambda: _waits_chart(found)),
+        Charts(lambda: _waits_chart(run)),
         Lines(left_out, alert=True),
         Tables([table for table in tables if table.rows]),
-        Lines([*_costs(run), *_files(found)], brief=False),
-        Lines([_NOTE] if found else [], brief=False),
-    ]
+        Lines([*_costs(run), *_files(run)], brief=False),
+        Lines([_NOTE] if explained else [], brief=False),
+    )
     return Section("why", "Why", parts, brief=True)
 
 
-def explain_in_a_sentence(run: Run, found: Explanation) -> str:
+def explain_in_a_sentence(run: Run, explanation: Explanation) -> str:
     """Return what takes the time of an arm."""
-    profile, waits = found.profile, found.waits
-    busy = _client_share(run, found.arm)
-    if profile is not None and profile.main is not None and busy >= _BUSY:
-        main = profile.main
-        return (
-            f"{found.arm} spent {_percent(main.total)} of {_whole(run, found.arm)} in"
-            f" {main.name} ({main.package})."
-        )
-    if profile is not None and profile.packages and busy >= _BUSY:
-        name, share = next(iter(profile.packages.items()))
-        whole = _whole(run, found.arm)
-        return f"{found.arm} spent {_percent(share)} of {whole} in the code of {name}."
+    arm = explanation.arm
+    profile = explanation.profile
+    if profile is not None and _client_share(run, arm) >= _BUSY:
+        whole = _whole(run, arm)
+        if profile.main is not None:
+            main = profile.main
+            share = _percent(main.total)
+            return f"{arm} spent {share} of {whole} in {main.name} ({main.package})."
+        for package, part in profile.packages.items():
+            return f"{arm} spent {_percent(part)} of {whole} in the code of {package}."
+    waits = explanation.waits
     if waits is None or waits.to_handler is None:
-        return f"{found.arm}: nothing stands out."
-    to_handler, most = waits.to_handler, waits.most_at_server or 0
-    if to_handler.mean < _QUARTER * waits.latency.mean:
-        return f"{found.arm}: nothing stands out{_longest_part(waits)}."
-    of = f"{most:,} of {found.concurrency:,} were at the server at once"
-    waited = f"{found.arm}: requests waited {units.time(to_handler.mean)} (mean)"
-    if _server_is_full(run, found.arm):
+        return f"{arm}: nothing stands out."
+    to_handler = waits.to_handler.mean
+    if to_handler < _QUARTER * waits.latency.mean:
+        return f"{arm}: nothing stands out{_longest_part(waits)}."
+    most = waits.most_at_server or 0
+    of = f"{most:,} of {explanation.concurrency:,} were at the server at once"
+    waited = f"{arm}: requests waited {units.time(to_handler)} (mean)"
+    bounds = {trial.bound for trial in run.finished_trials_of(arm)}
+    if bounds & {"upstream-threads", "upstream-bound"}:
         return f"{waited} for a free thread of the server or in the client; {of}."
     limit = ""
-    if most <= _HALF * found.concurrency:
-        limit = f": {_name_limit(run, found.arm)}"
+    if most <= _HALF * explanation.concurrency:
+        limit = f": {_name_limit(run, arm)}"
     return f"{waited} in the client; at most {of}{limit}."
 
 
@@ -104,11 +107,15 @@ def _percent(share: float) -> str:
 
 def _whole(run: Run, name: str) -> str:
     """Return what a share is of: py-spy cannot tell a wait for a lock from work."""
-    [arm] = [arm for arm in run.experiment.arms if arm.name == name]
-    executor = strategies.executor_spec(strategies.find(arm.strategy).executor)
-    if executor.threads:
+    executor = _strategy_of(run, name).executor
+    if strategies.executor_spec(executor).threads:
         return "the time of its threads, waits for locks included,"
     return "its CPU time"
+
+
+def _strategy_of(run: Run, name: str) -> strategies.Strategy:
+    [arm] = [arm for arm in run.experiment.arms if arm.name == name]
+    return strategies.find(arm.strategy)
 
 
 def _longest_part(waits: Waits) -> str:
@@ -130,72 +137,53 @@ def _client_share(run: Run, arm: str) -> float:
     return median(shares) if shares else 0.0
 
 
-def _server_is_full(run: Run, arm: str) -> bool:
-    bounds = [trial.bound for trial in run.finished_trials_of(arm)]
-    return "upstream-threads" in bounds or "upstream-bound" in bounds
-
-
 def _name_limit(run: Run, name: str) -> str:
     """Return what keeps requests in the client, as far as its settings tell."""
-    [arm] = [arm for arm in run.experiment.arms if arm.name == name]
-    settings = strategies.find(arm.strategy).settings
+    settings = _strategy_of(run, name).settings
     for key in ("limit_per_host", "pool", "library_defaults", "threads", "processes"):
         if key in settings:
             return f"the setting {key}={settings[key]}"
     return "a limit of the client's own"
 
 
-def _waits_chart(found: list[Explanation]) -> Iterator[RowChart]:
+def _waits_chart(run: Run) -> Iterator[RowChart]:
     """Yield a bar of four parts for each arm: the means of its requests."""
-    known = [(one, one.waits) for one in found if one.waits is not None]
+    colours = dict(zip(_PARTS, HUES, strict=False))
     rows = []
-    for one, waits in known:
-        parts = _known_parts(waits)
-        segments = [
-            (parts[key].mean, colour)
-            for key, colour in _COLOURS.items()
-            if key in parts
-        ]
-        rows.append(
-            ChartRow(
-                one.arm,
-                units.time(waits.latency.mean),
+    longest = 0.0
+    for explanation in run.explained:
+        if explanation.waits is not None:
+            latency = explanation.waits.latency.mean
+            longest = max(longest, latency)
+            parts = _known_parts(explanation.waits)
+            segments = [(part.mean, colours[key]) for key, part in parts.items()]
+            row = ChartRow(
+                explanation.arm,
+                units.time(latency),
                 HUES[0],
-                segments=segments or [(waits.latency.mean, HUES[-1])],
+                segments=segments or [(latency, GREY)],
             )
-        )
-    if not rows:
-        return
-    colours = ", ".join(
-        f"{_PARTS[key]} ({name})"
-        for key, name in zip(_COLOURS, _HUE_NAMES, strict=True)
-    )
-    longest = max(waits.latency.mean for _, waits in known)
-    yield RowChart(
-        "Where requests wait",
-        rows,
-        [f"mean time of a request: {colours}"],
-        0.0,
-        1.02 * longest,
-        units.time,
-    )
+            rows.append(row)
+    if rows:
+        names = zip(_PARTS.values(), _HUE_NAMES, strict=True)
+        legend = ", ".join(f"{part} ({colour})" for part, colour in names)
+        notes = [f"mean time of a request: {legend}"]
+        title = "Where requests wait"
+        yield RowChart(title, rows, notes, 0.0, 1.02 * longest, units.time)
 
 
-def _waits_table(found: list[Explanation]) -> DataTable:
+def _waits_table(run: Run) -> DataTable:
     heads = ["arm", "latency", *_PARTS.values(), "asked delay", "most at the server"]
     rows = []
-    for one in found:
-        if one.waits is None:
-            continue
-        parts = [one.waits.latency, *(getattr(one.waits, key) for key in _PARTS)]
-        most = one.waits.most_at_server
-        rows.append(
-            [
-                one.arm,
-                *map(_cell, [*parts, one.waits.asked]),
-                units.UNKNOWN if most is None else f"{most:,} of {one.concurrency:,}",
-            ]
-        )
+    for explanation in run.explained:
+        waits = explanation.waits
+        if waits is not None:
+            parts = [waits.latency, *(getattr(waits, key) for key in _PARTS)]
+            most = units.UNKNOWN
+            if waits.most_at_server is not None:
+                most = f"{waits.most_at_server:,} of {explanation.concurrency:,}"
+            cells = map(_cell, [*parts, waits.asked])
+            rows.append([explanation.arm, *cells, most])
     return DataTable(heads, rows, "Where requests wait")
 
 
@@ -205,56 +193,49 @@ def _cell(part: PartOfTime | None) -> str:
     return f"{units.time(part.p50)} · {units.time(part.p99)}"
 
 
-def _functions_table(found: list[Explanation]) -> DataTable:
+def _functions_table(run: Run) -> DataTable:
     heads = ["arm", "function", "package", "with its calls", "itself", "samples"]
     rows = []
-    for one in found:
-        if one.profile is None:
+    for explanation in run.explained:
+        arm = explanation.arm
+        profile = explanation.profile
+        if profile is None:
             continue
-        for name, share in list(one.profile.packages.items())[:5]:
-            rows.append([one.arm, "(all)", name, units.UNKNOWN, _percent(share), ""])
-        rows += [
-            [
-                one.arm,
-                function.name,
-                function.package,
-                _percent(function.total),
-                _percent(function.own),
-                f"{one.profile.samples:,}",
-            ]
-            for function in one.profile.functions
-        ]
+        for name, share in list(profile.packages.items())[:_MOST_PACKAGES]:
+            rows.append([arm, "(all)", name, units.UNKNOWN, _percent(share), ""])
+        samples = f"{profile.samples:,}"
+        for function in profile.functions:
+            shares = [_percent(function.total), _percent(function.own)]
+            rows.append([arm, function.name, function.package, *shares, samples])
     return DataTable(heads, rows, "Which code takes the CPU", keys=3)
 
 
 def _differences(run: Run) -> Iterator[DataTable]:
     """Yield what two arms differ in: CPU time per request of each function."""
-    known = [one for one in run.explained if one.profile is not None]
-    if len(known) != 2:
-        return
-    costs = []
-    for one in known:
-        cpu = _cpu_per_request(run, one.arm)
-        if cpu is None or one.profile is None:
-            return
-        costs.append(
-            {
+    costs: dict[str, dict[tuple[str, str], float]] = {}
+    for explanation in run.explained:
+        cpu = _cpu_per_request(run, explanation.arm)
+        if explanation.profile is not None:
+            if cpu is None:
+                return
+            costs[explanation.arm] = {
                 (function.name, function.package): function.total * cpu
-                for function in one.profile.functions
+                for function in explanation.profile.functions
             }
-        )
-    before, after = costs
-    rows = []
-    for key in before | after:
-        difference = after.get(key, 0.0) - before.get(key, 0.0)
-        rows.append((difference, [*key, *(units.time(of.get(key)) for of in costs)]))
-    rows.sort(key=lambda row: -abs(row[0]))
-    yield DataTable(
-        ["function", "package", known[0].arm, known[1].arm],
-        [cells for _, cells in rows[:10]],
-        "CPU time per request of each function with its calls",
-        keys=2,
-    )
+    if len(costs) != 2:
+        return
+    before, after = costs.values()
+
+    def difference(function: tuple[str, str]) -> float:
+        return abs(after.get(function, 0.0) - before.get(function, 0.0))
+
+    largest = sorted(before | after, key=difference, reverse=True)
+    rows = [
+        [*key, units.time(before.get(key)), units.time(after.get(key))]
+        for key in largest[:_MOST_DIFFERENCES]
+    ]
+    title = "CPU time per request of each function with its calls"
+    yield DataTable(["function", "package", *costs], rows, title, keys=2)
 
 
 def _cpu_per_request(run: Run, arm: str) -> float | None:
@@ -264,19 +245,22 @@ def _cpu_per_request(run: Run, arm: str) -> float | None:
 
 def _costs(run: Run) -> Iterator[str]:
     """Yield what looking at each arm cost."""
-    for one in run.explained:
-        usual = _cpu_per_request(run, one.arm)
-        if usual is not None and one.cpu_seconds_per_request is not None:
+    for explanation in run.explained:
+        arm = explanation.arm
+        usual = _cpu_per_request(run, arm)
+        watched = explanation.cpu_seconds_per_request
+        if usual is not None and watched is not None:
             yield (
-                f"{one.arm}: {units.time(one.cpu_seconds_per_request)} of CPU time per"
-                f" request while it was looked at, {units.time(usual)} without."
+                f"{arm}: {units.time(watched)} of CPU time per request while it was"
+                f" looked at, {units.time(usual)} without."
             )
 
 
-def _files(found: list[Explanation]) -> Iterator[str]:
-    for one in found:
-        if one.profile is not None:
+def _files(run: Run) -> Iterator[str]:
+    for explanation in run.explained:
+        profile = explanation.profile
+        if profile is not None:
             yield (
-                f"{one.arm}: flame graph explained/{one.profile.flame_graph}, for"
-                f" speedscope.app explained/{one.profile.speedscope}"
+                f"{explanation.arm}: flame graph explained/{profile.flame_graph}, for"
+                f" speedscope.app explained/{profile.speedscope}"
             )

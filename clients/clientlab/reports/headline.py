@@ -23,7 +23,7 @@ from clientlab.reports.answers import (
     version_answers,
 )
 from clientlab.reports.rows import Report, groups_of
-from clientlab.reports.sections import Lines, Part, Section
+from clientlab.reports.sections import Lines, Section
 from clientlab.results.document import ClaimResult, Run, failed_for_good
 from clientlab.results.plan import Plan
 from clientlab.results.store import RUN_FILE, Store
@@ -68,7 +68,7 @@ def headline(report: Report) -> Section:
     facts = [*environment_lines(run), _facts(run)]
     if len(run.experiment.workloads) == 1:
         facts = [*load_lines(run.experiment), *facts]
-    parts: list[Part] = [
+    parts = (
         Lines(details, brief=not run.claims),
         Lines(alerts, alert=True),
         Lines(
@@ -77,7 +77,7 @@ def headline(report: Report) -> Section:
             alert=failed,
         ),
         Lines(facts),
-    ]
+    )
     return Section(
         "answer",
         run.experiment.question.replace("`", ""),
@@ -140,11 +140,13 @@ def _gil_state(run: Run, environment: str) -> Iterator[str]:
         for trial in run.trials
         if trial.planned.environment == environment and trial.measured is not None
     }
-    locked = ", ".join(arm for arm, gil in gils.items() if gil)
-    if not locked and gils:
-        yield "GIL off"
+    locked = [arm for arm, gil in gils.items() if gil]
+    if locked and all(gils.values()):
+        yield "GIL on"
     elif locked:
-        yield "GIL on" if all(gils.values()) else f"GIL on in {locked}"
+        yield f"GIL on in {', '.join(locked)}"
+    elif gils:
+        yield "GIL off"
 
 
 def alike_environments(run: Run) -> list[str]:

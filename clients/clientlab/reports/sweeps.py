@@ -12,8 +12,7 @@ from clientlab import units
 from clientlab.judging.find_max import typical_rate
 from clientlab.judging.judgement import knee_text
 from clientlab.judging.ranking import arm_key, shortfall
-from clientlab.reports.palette import colours_of
-from clientlab.reports.sections import Curve, Sweep, SweepPoint
+from clientlab.reports.sections import Curve, Sweep, SweepPoint, colours_of
 from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm, AxisValue, number_on

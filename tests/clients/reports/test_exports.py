@@ -15,7 +15,7 @@ from clientlab.errors import LabError
 from clientlab.judging.comparison import compare
 from clientlab.judging.thresholds import judge_run, parse_threshold
 from clientlab.reports import as_csv, as_html, as_junit, as_markdown, drawing
-from clientlab.reports.palette import colours_of
+from clientlab.reports.sections import colours_of
 from clientlab.results.document import ClaimResult
 from clientlab.results.figures import FIGURES
 from clientlab.results.server_counters import ServerCounters, ServerUse
