@@ -181,10 +181,9 @@ def contrast_answers(part: ranking.Part, run: Run) -> list[Answer]:
     Several arms share a sentence; those of environments and servers have details.
     """
     contrasts = ranking.contrasts_by(part, run)
-    latencies = {}
-    if part in ranking.VERSIONS:
-        pairs = [(contrast.arm, contrast.base) for contrast in contrasts]
-        latencies = ranking.latency_differences(run, pairs)
+    is_version = part in ranking.VERSIONS
+    pairs = [(contrast.arm, contrast.base) for contrast in contrasts if is_version]
+    latencies = ranking.latency_differences(run, pairs)
     families: dict[tuple[str, str], list[ranking.Contrast]] = {}
     for contrast in contrasts:
         arms = (contrast.arm, contrast.base)
@@ -199,7 +198,7 @@ def contrast_answers(part: ranking.Part, run: Run) -> list[Answer]:
             answer.append(_pair_sentence(run, contrast) + latency)
         if len(family) > 1:
             change = f"{part.capitalize()} {name} instead of {base}"
-            details = answer if part in ranking.VERSIONS else []
+            details = answer if is_version else []
             answer = [_family_sentence(change, family), *details]
         answers.append(answer)
     return answers

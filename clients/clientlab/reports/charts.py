@@ -206,36 +206,33 @@ def times(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:
         if on_curves.issuperset(row.planned.arm for row in group.rows):
             continue
         factor, label = charted_seconds(group.requests, group.ranks_by)
-        rows = [_time_row(group, row, colours, factor) for row in group.rows]
+        rows = []
+        for row in group.rows:
+            level = row.standing.level
+            rounds = [cost_of(trial) for trial in row.trials]
+            typical = typical_figure(dict(enumerate(rounds)))
+            interval = typical.with_value(level).interval if typical else None
+            if interval:
+                interval = interval[0] * factor, interval[1] * factor
+            text = units.time(level * factor)
+            if row.errors:
+                text += " ⚠ errors"
+            chart_row = ChartRow(
+                group.name_of(row),
+                text,
+                colours[row.planned.arm],
+                level * factor,
+                interval,
+                [seconds * factor for seconds in rounds],
+                first=row.first,
+            )
+            rows.append(chart_row)
         if not group.mixed:
             label += f", c={group.rows[0].planned.concurrency}"
         notes = [f"{label}; less is better"]
         if len({row.planned.concurrency for row in group.rows}) > 1:
             notes.append(_UNLIKE)
         yield _bars(group.title, rows, notes)
-
-
-def _time_row(
-    group: Group, row: Row, colours: Mapping[str, str], factor: float
-) -> ChartRow:
-    rounds = [cost_of(trial) for trial in row.trials]
-    level = row.standing.level
-    typical = typical_figure(dict(enumerate(rounds)))
-    interval = typical.with_value(level).interval if typical else None
-    if interval:
-        interval = interval[0] * factor, interval[1] * factor
-    text = units.time(level * factor)
-    if row.errors:
-        text += " ⚠ errors"
-    return ChartRow(
-        group.name_of(row),
-        text,
-        colours[row.planned.arm],
-        level * factor,
-        interval,
-        [seconds * factor for seconds in rounds],
-        first=row.first,
-    )
 
 
 def costs(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:

@@ -221,8 +221,8 @@ def _shard_lines(run: Run) -> Iterator[str]:
             shard.figures.requests_per_second or 0.0
             for shard in chain.from_iterable(trial.shards for trial in trials)
         ]
-        shards = trials[-1].shards if trials else []
-        if shards:
+        if rates:
+            shards = trials[-1].shards
             hosts = {shard.host for shard in shards}
             spread = median(trial.start_spread or 0.0 for trial in trials)
             yield (

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -62,8 +62,7 @@ _LETTER = 7.9
 _TRACK_HEIGHT = 22
 _PLOT_HEIGHT = 300
 _NO_INTERVAL = (math.nan, math.nan)
-Scale = Literal["log", "linear"]
-_SCALE_NOTES: dict[Scale, str] = {"log": " (logarithmic)", "linear": ""}
+_SCALE_NOTES = {"log": " (logarithmic)", "linear": ""}
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
@@ -499,7 +498,7 @@ def _separate_labels(axes: Axes) -> None:
             free = left - _LETTER
 
 
-def _scale_for(values: Collection[float]) -> Scale:
+def _scale_for(values: Collection[float]) -> str:
     """Return the scale of an axis on which these values are best told apart."""
     least = min(values)
     return "log" if least > 0 and max(values) >= 10 * least else "linear"

@@ -366,10 +366,10 @@ def runs_table(summaries: Sequence[dict[str, Any]]) -> Table:
         if measured == "run":  # the command line named strategies
             strategies = ", ".join(row["strategies"])
             measured = textwrap.shorten(strategies, 60, placeholder=" …")
-        trials = row["trials"] and str(row["trials"])
+        trials = str(row["trials"] or "")
         if row["failed"]:
             trials += f" ({row['failed']} failed)"
-        when = row["when"] and row["when"][: len("2024-05-06T07:08")].replace("T", " ")
+        when = (row["when"] or "")[: len("2024-05-06T07:08")].replace("T", " ")
         status = row["reason"] or row["status"]
         cells = (row["run"], measured, when, status, trials, row["answer"])
         table.add_row(*(Text(cell or units.UNKNOWN) for cell in cells))

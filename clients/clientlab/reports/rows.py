@@ -324,11 +324,6 @@ class Group:
         return _BY_HIGHEST_RATE if self.searched else _BY_FIGURE[self.ranks_by.key]
 
     @property
-    def leading(self) -> Figure:
-        """The figure that tables show beside the ratios."""
-        return self.order.leading
-
-    @property
     def by_load(self) -> list[list[Row]]:
         """The rows of each load; arms are compared only within these."""
         loads = dict.fromkeys(row.load for row in self.rows)
@@ -555,7 +550,7 @@ def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:
             if is_further and len(rows) > 1:
                 ratios = [row.further_ratio_text(figure) for row in rows]
                 yield f"x {figure.key}", f"x {figure.heading} (95 %)", ratios
-        if figure is group.leading:
+        if figure is group.order.leading:
             yield from _ratio_columns(group)
     yield "bottleneck", "bottleneck", [row.bottleneck for row in rows]
     if any(row.shares for row in rows):
