@@ -17,7 +17,7 @@ from clientlab.judging.comparison import Comparison
 from clientlab.judging.ranking import PARTS, contrasts_by
 from clientlab.reports.rows import WAITS, Group, Row
 from clientlab.reports.sections import GREY, HUES, ChartRow, RowChart, colours_of
-from clientlab.reports.sweeps import arms_on_curves, charted_seconds, ranking_label
+from clientlab.reports.sweeps import charted_seconds, ranking_label, sweeps_of
 from clientlab.results.document import ClaimResult, Run
 from clientlab.results.figures import BY_KEY, FIGURES, HIGHEST_RATE, Figure, cost_of
 from clientlab.statistics.decisions import EQUAL, EQUAL_SHARE, decide
@@ -200,7 +200,9 @@ def times(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:
 
     Groups that lie on the curves of sweeps have none.
     """
-    on_curves = arms_on_curves(run)
+    on_curves: set[str] = set()
+    for curve in chain.from_iterable(sweep.curves for sweep in sweeps_of(run)):
+        on_curves |= {point.arm for point in curve.points}
     colours = colours_of(run)
     for group in groups:
         if on_curves.issuperset(row.planned.arm for row in group.rows):
@@ -349,19 +351,17 @@ def courses(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:
     """Draw requests per second, errors and p99 of each arm over its measured time."""
     colours = colours_of(run)
     for group in groups:
-        timed = [
-            row
-            for row in group.rows
-            if any(trial.figures.over_time for trial in row.trials)
-        ]
-        if timed:
-            yield from _courses_of(group, timed, colours)
+        yield from _courses_of(group, colours)
 
 
-def _courses_of(
-    group: Group, timed: Sequence[Row], colours: Mapping[str, str]
-) -> Iterator[RowChart]:
-    """Draw the arms of a group whose course is known."""
+def _courses_of(group: Group, colours: Mapping[str, str]) -> Iterator[RowChart]:
+    timed = [
+        row
+        for row in group.rows
+        if any(trial.figures.over_time for trial in row.trials)
+    ]
+    if not timed:
+        return
     rounds = max(len(row.trials) for row in timed)
     slices = rounds * SLICES
     trials = list(chain.from_iterable(row.trials for row in timed))

@@ -159,15 +159,14 @@ def _with_charts(
 
     def add_charts(report: Report) -> Section:
         count = len(report.groups)
-        shown = report.groups[:_MOST_GROUPS]
         notes = [note]
-        if count > len(shown):
+        if count > _MOST_GROUPS:
             notes.append(
-                f"The charts show the first {len(shown)} of {count} groups. The tables"
-                " show all."
+                f"The charts show the first {_MOST_GROUPS} of {count} groups. The"
+                " tables show all."
             )
         drawn = Charts(
-            lambda: make(report.run, shown),
+            lambda: make(report.run, report.groups[:_MOST_GROUPS]),
             notes=notes,
             **how,
         )

@@ -22,7 +22,7 @@ from clientlab.reports.sections import (
 )
 from clientlab.results.document import Run
 from clientlab.results.explanation import Explanation, PartOfTime, Waits
-from clientlab.results.figures import find
+from clientlab.results.figures import BY_KEY
 
 _BUSY = 0.7
 """Share of a core from which the client's code is what takes the time."""
@@ -239,8 +239,7 @@ def _differences(run: Run) -> Iterator[DataTable]:
 
 
 def _cpu_per_request(run: Run, arm: str) -> float | None:
-    figure = find("cpu", "figure")
-    return figure.over_rounds(run.finished_trials_of(arm))
+    return BY_KEY["cpu"].over_rounds(run.finished_trials_of(arm))
 
 
 def _costs(run: Run) -> Iterator[str]:

@@ -65,7 +65,7 @@ class ProgressLines:
             disable=not console.is_terminal,
         )
         self._task = self._bar.add_task("", total=1)
-        self._plan: Plan | None = None
+        self._plan: Plan  # since `run_started`
         self._planned = 0
         self._ended = 0
         self._done = 0
@@ -111,8 +111,8 @@ class ProgressLines:
         self._bar.advance(self._task)
         if self._bar.disable or trial.status != "done":
             self._print(self._outcome(trial))
-        arms = len(self._plan.arms) if self._plan else 0
-        if self._bar.disable and self._ended == arms < self._planned:
+        is_first_round = self._ended == len(self._plan.arms)
+        if self._bar.disable and is_first_round and self._ended < self._planned:
             left = self._time_left()
             if left:
                 self._print(f"after {self._ended} of {self._planned} trials: {left}")
@@ -140,7 +140,7 @@ class ProgressLines:
         Empty before the end of the first round, unless there is a limit.
         """
         plan = self._plan
-        if plan is None or self._began is None:
+        if self._began is None:
             return ""
         if plan.budget or plan.precision:
             end = self._began + (plan.budget or get_time_budget(plan))
@@ -156,7 +156,7 @@ class ProgressLines:
     def _outcome(self, trial: Trial) -> str:
         """Return a line about a trial."""
         planned = trial.planned
-        search = None if self._plan is None else self._plan.find_max
+        search = self._plan.find_max
         is_probe = planned.search_rate is not None and trial.status != "lost"
         if search is not None and is_probe:
             why = why_not_held(trial, search)

@@ -61,13 +61,6 @@ def sweeps_of(run: Run) -> list[Sweep]:
     return [*(sweep for sweep in drawn if sweep.curves), *_searches_of(run)]
 
 
-def arms_on_curves(run: Run) -> set[str]:
-    """Return the names of the arms that sweeps show."""
-    curves = chain.from_iterable(sweep.curves for sweep in sweeps_of(run))
-    points = chain.from_iterable(curve.points for curve in curves)
-    return {point.arm for point in points}
-
-
 def ranking_label(figure: Figure) -> str:
     """Return the name of a figure that arms are ranked by."""
     if figure.key == "p99":

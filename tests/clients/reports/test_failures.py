@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -175,7 +176,9 @@ def test_every_report_shows_a_partial_trial_with_its_cause():
     row = list(csv.DictReader(io.StringIO(as_csv.render(ENDED_EARLY))))[-1]
     assert (row["status"], row["partial"], row["requests"]) == ("failed", "True", "412")
     output = io.StringIO()
-    ProgressLines(Console(file=output)).trial_ended(PARTIAL)
+    progress = ProgressLines(Console(file=output))
+    progress.run_started(ENDED_EARLY, Path("results/a run"))
+    progress.trial_ended(PARTIAL)
     assert output.getvalue().endswith(
         f"FAILED, {REASON}; partial: 412 requests had finished\n"
     )
