@@ -42,10 +42,8 @@ def make_plan(
     workloads: dict[str, Workload] = {}
     for arm, workload in _expand(experiment, replaced, left_out):
         if arm.name in by_name:
-            raise FieldError(
-                table_of(experiment, arm),
-                f"arm {arm.name!r} appears twice; repeat trials with `rounds`",
-            )
+            message = f"arm {arm.name!r} appears twice; repeat trials with `rounds`"
+            raise FieldError(table_of(experiment, arm), message)
         by_name[arm.name] = arm
         try:
             pinned = pin_recorded_requests(workload)
@@ -195,10 +193,8 @@ def _expand_table(
         if len(servers) > 1:
             place += f" at {server}"
         for changes, link, settings in points:
-            link_texts = {
-                part: write_link_part(part, value) for part, value in link.items()
-            }
-            values = {**changes, **link_texts, **settings}
+            texts = {part: write_link_part(part, value) for part, value in link.items()}
+            values = {**changes, **texts, **settings}
             point = {
                 key: mask_text(value) if isinstance(value, str) else value
                 for key, value in values.items()

@@ -259,12 +259,10 @@ def plan_run(
             plan = plan_checks.part_for_this_machine(plan)
         if external is not None:
             plan = _fit_workloads(plan, external)
-        plan_checks.check_plan(
-            plan, experiment, is_secure, own_servers=external is not None
-        )
+        is_own = external is not None
+        plan_checks.check_plan(plan, experiment, is_secure, own_servers=is_own)
         plan_checks.check_concurrency(plan, request.workload.get("concurrency"), say)
-        _check_budget(plan)
-        _check_gaps(plan)
+        _check_length(plan)
     for fault in faults.values():
         say(fault)
     _say_what_is_left_out(plan, say)
@@ -288,24 +286,18 @@ def _say_what_is_left_out(plan: Plan, say: Say) -> None:
         say(f"left out: {plan.unavailable_among(plan.unavailable_arms)}")
 
 
-def _check_budget(plan: Plan) -> None:
-    """Raise FieldError if not even one round ends within the budget."""
-    if plan.budget is None:
-        return
+def _check_length(plan: Plan) -> None:
+    """Raise FieldError if not even one round ends within the budget, or if recorded
+    times without `max_gap` make a run longer than a day.
+    """
     needed = estimate_round_seconds(plan)
-    if plan.budget < needed:
+    if plan.budget is not None and plan.budget < needed:
         raise FieldError(
             ["budget"],
             f"one round of {len(plan.arms)} arms takes about {units.time(needed)};"
             f" write at least {ceil(needed)}s",
             value=units.time(plan.budget),
         )
-
-
-def _check_gaps(plan: Plan) -> None:
-    """Raise FieldError if recorded times without `max_gap` make a run longer than a
-    day.
-    """
     hours = estimate_seconds(plan) / _HOUR
     if hours <= _MOST_HOURS:
         return

@@ -129,12 +129,7 @@ def write(run: Run, path: Path) -> None:
     with _style(salt=run.run):
         figure = Figure((_WIDE / 72, height / 72), dpi=72)
 
-        def write_text(
-            text: str,
-            top: float,
-            size: float,
-            **style: Any,
-        ) -> None:
+        def write_text(text: str, top: float, size: float, **style: Any) -> None:
             figure.text(0, 1 - top / height, text, fontsize=size, **style)
 
         question = _folded(run.experiment.question, 90, 3)
@@ -293,21 +288,8 @@ def _draw_texts(
 def _draw_marks(axes: Axes, chart: RowChart, places: list[float]) -> None:
     """Draw areas, bars, intervals, dots and rings of the rows."""
     if chart.ratios:
-        axes.axvspan(
-            1 / EQUAL,
-            EQUAL,
-            color=SOFT,
-            alpha=0.25,
-            linewidth=0,
-            zorder=0.6,
-        )
-        axes.axvline(
-            1,
-            color=INK,
-            linewidth=1,
-            linestyle=(0, (4, 3)),
-            zorder=0.7,
-        )
+        axes.axvspan(1 / EQUAL, EQUAL, color=SOFT, alpha=0.25, linewidth=0, zorder=0.6)
+        axes.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=0.7)
     dots = []
     rings = []
     for row, place in zip(chart.rows, places, strict=True):

@@ -178,11 +178,11 @@ def _waits_table(run: Run) -> DataTable:
     for explanation in run.explained:
         waits = explanation.waits
         if waits is not None:
-            parts = [waits.latency, *(getattr(waits, key) for key in _PARTS)]
+            keys = ("latency", *_PARTS, "asked")
             most = units.UNKNOWN
             if waits.most_at_server is not None:
                 most = f"{waits.most_at_server:,} of {explanation.concurrency:,}"
-            cells = map(_cell, [*parts, waits.asked])
+            cells = [_cell(getattr(waits, key)) for key in keys]
             rows.append([explanation.arm, *cells, most])
     return DataTable(heads, rows, "Where requests wait")
 

@@ -381,12 +381,14 @@ def groups_of(run: Run) -> list[Group]:
         loads = {name: ranking.load_of(run, trials[name][0]) for name in trials}
         rows = []
         for standing in standings:
-            by_figure = {
-                figure: compared[key, standing.name]
+            arm = key, standing.name
+            ranks_by = ranked_by(trials[standing.name])
+            compared_by = {
+                figure.key: compared[arm]
                 for figure, compared in further.items()
-                if (key, standing.name) in compared
+                if arm in compared and figure is not ranks_by
             }
-            rows.append(_row(run, standing, trials, loads, by_figure))
+            rows.append(_row(run, standing, trials, loads, compared_by))
         groups.append(_group(run, key, rows))
     return groups
 
@@ -396,28 +398,22 @@ def _row(
     standing: ranking.Standing,
     by_arm: Mapping[str, Sequence[Trial]],
     loads: Mapping[str, ranking.OfferedLoad],
-    by_figure: Mapping[Figure, Comparisons],
+    compared_by: Mapping[str, Comparisons],
 ) -> Row:
     """Return the row of an arm.
 
-    `by_arm`: the finished trials of its group. `loads`: of its arms. `by_figure`:
-    comparisons by further figures.
+    `by_arm`: the finished trials of its group. `loads`: of its arms.
     """
     trials = sorted(by_arm[standing.name], key=lambda trial: trial.planned.round)
     load = loads[standing.name]
     equal_loads = [*loads.values()].count(load)
-    ranks_by = ranked_by(trials)
     arm = trials[0].planned.arm
     row = Row(
         standing=standing,
         trials=trials,
         load=load,
         figures=_figures_at(trials, standing.level),
-        compared_by={
-            figure.key: compared
-            for figure, compared in by_figure.items()
-            if figure is not ranks_by
-        },
+        compared_by=compared_by,
         alone=equal_loads == 1 < len(loads),
         doubtful=any(
             arm in caution.arms
@@ -442,8 +438,8 @@ def _group(run: Run, key: ranking.GroupKey, rows: list[Row]) -> Group:
     for trial in chain.from_iterable(row.trials for row in rows):
         workload = run.experiment.workloads[trial.planned.workload]
         requests.add(workload.load.requests)
-        received = trial.figures.bytes_received or 0
-        body_sizes.append(received / max(1, trial.figures.requests))
+        figures = trial.figures
+        body_sizes.append((figures.bytes_received or 0) / max(1, figures.requests))
         body_sizes.append(workload.request.upload_size or 0)
     within, baseline = ranking.baseline_of(run) or (None, None)
     return Group(
