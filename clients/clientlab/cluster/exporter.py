@@ -332,10 +332,6 @@ def _samples_of_arm(group: Group, row: Row, place: int) -> Iterator[Sample]:
     yield "rounds", [], len(row.trials)
     yield "concurrency", [], row.planned.concurrency
     leading = group.order.leading
-    heading = leading.heading or leading.label
-    speed = 1.0 if row.fastest else 0.0  # without a ratio, nobody knows how fast it is
-    if row.ratio is not None and not row.shortfall:
-        speed = 1 / row.ratio.value
     texts = [
         f"{place:03}",
         str(row.planned.concurrency),

@@ -472,8 +472,8 @@ class TrialMetrics:
         self._arrived |= zip(requests.tolist(), arrived.tolist(), strict=True)
         for number in ended.tolist():
             self._arrived.pop(number, None)
-        (_, nanoseconds, _), is_mark = parse_marks(events["mark"])
-        lags = (arrived - nanoseconds / 1e9)[is_mark]
+        marks = parse_marks(events["mark"])
+        lags = (arrived - marks.written)[marks.are_valid]
         # Otherwise the server's clock is another one.
         if len(lags) and lags.min() >= 0 and lags.max() < _MOST_LAG:
             self.totals.histograms["lag_seconds"].add(lags)

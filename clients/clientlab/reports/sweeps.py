@@ -17,7 +17,7 @@ from clientlab.results.document import Run
 from clientlab.results.figures import BY_KEY, Figure, cost_of, ranked_by
 from clientlab.results.plan import Arm, AxisValue, number_on
 from clientlab.statistics.ratios import typical_figure
-from clientlab.statistics.simultaneous import find_turning_point, sort_values
+from clientlab.statistics.sweeps import find_turning_point, sort_values
 from clientlab.workload.load import is_open
 from clientlab.workload.values import LINK_PARTS
 

@@ -20,7 +20,7 @@ from clientlab.judging.thresholds import (
 )
 from clientlab.reports.answers import version_answers
 from clientlab.reports.headline import threshold_sentence
-from clientlab.results.plan import Arm, EnvironmentSpec
+from clientlab.results.trial import Trial
 from clientlab.workload.workload import make_workload
 from clients.documents import (
     a_failed_trial,

@@ -4,8 +4,6 @@ sparklines show of an outage.
 
 from __future__ import annotations
 
-import pytest
-
 from clientlab.reports.charts import courses
 from clientlab.reports.rows import groups_of
 from clientlab.results.trial import Slice, Trial
