@@ -18,6 +18,7 @@ KINDS = (
     "timeout-read",
     "timeout-pool",  # no pooled connection became free in time
     "timeout",  # the library does not tell which one
+    "timeout-call",  # of the whole call
     "reset",  # the peer closed or reset the connection before the whole response
     "protocol",  # truncated or malformed response
     "status-2xx",  # this one and the next only if the workload expects other statuses

@@ -27,6 +27,14 @@ from clientlab import settings
 from clientlab.clients import client_interface
 from clientlab.clients.client_interface import EXTRA, Policy
 from clientlab.clients.client_interface import ClientSpec as ClientSpec
+from clientlab.clients.retrying import (
+    AROUND,
+    RETRY_EXTRA,
+    RETRY_SETTINGS,
+    WAYS,
+    Retry,
+    read_retry,
+)
 from clientlab.errors import FieldError, LabError, PluginError, UnavailableStrategy
 from clientlab.executors import executor_interface
 from clientlab.executors.executor_interface import ExecutorSpec as ExecutorSpec
@@ -426,10 +434,20 @@ def list_missing(strategy: Strategy) -> Iterator[tuple[str, str]]:
         needed.append((executor.distribution, executor.extra))
     if strategy.settings.get("loop") == "uvloop":
         needed.append(("uvloop", EXTRA))
+    if client is not None and (distribution := retry_distribution(strategy)):
+        needed.append((distribution, RETRY_EXTRA))
     for distribution, extra in needed:
         module = distribution.replace("-", "_")
         if distribution != "python" and find_spec(module) is None:
             yield distribution, extra
+
+
+def retry_distribution(strategy: Strategy) -> str:
+    """Return the distribution that brings the strategy's retries, if one does."""
+    way = strategy.settings.get("retry")
+    if way == "own":
+        way = client_spec(strategy.client).own_retries
+    return WAYS[way].distribution if way in WAYS else ""
 
 
 def list_imports(strategy: Strategy) -> list[str]:
@@ -493,6 +511,31 @@ def select_settings(strategy: Strategy, import_path: str) -> dict[str, Any]:
     return {key: value for key, value in strategy.settings.items() if key in names}
 
 
+def retry_of(strategy: Strategy) -> Retry | None:
+    """Return the strategy's retries, or None.
+
+    Raise LabError for settings of retries that are not possible.
+    """
+    client = client_spec(strategy.client)
+    executor = executor_spec(strategy.executor)
+    given = {
+        key: value for key, value in strategy.settings.items() if key in RETRY_SETTINGS
+    }
+    for place in (client.import_path, executor.import_path):
+        for key in select_settings(strategy, place):
+            given.pop(key, None)  # the class has a setting of this name
+    named = f"strategy {strategy.name!r}"
+    if given and (client.program or executor.drives_client):
+        raise LabError(
+            f"{named}: {executor.name} sends requests itself, and retries none; leave"
+            f" out {', '.join(given)}"
+        )
+    try:
+        return read_retry(given, client.own_retries)
+    except ValueError as error:
+        raise LabError(f"{named}: {error}") from error
+
+
 _CHOICES = {
     "loop": ("asyncio", "uvloop"),
     "start_method": ("fork", "forkserver", "spawn"),
@@ -500,13 +543,11 @@ _CHOICES = {
 }
 
 
-def check_settings(strategy: Strategy) -> None:
-    """Raise LabError for a setting that the strategy does not have.
+def _list_types(strategy: Strategy) -> dict[str, str]:
+    """Return the strategy's possible settings, name → type.
 
     Raise UnavailableStrategy if a library is missing.
     """
-    if reason := unavailable(strategy):
-        raise UnavailableStrategy(strategy.name, reason)
     client = client_spec(strategy.client)
     executor = executor_spec(strategy.executor)
     try:
@@ -522,7 +563,22 @@ def check_settings(strategy: Strategy) -> None:
     if strategy.policy == "pool" and not client.program:
         types["pool"] = "int | None" if client.unlimited else "int"
         types["library_defaults"] = "bool"
-    numbers = {"pool", "processes", "threads", "chunks", executor.size}
+    for key, kind in RETRY_SETTINGS.items():
+        types.setdefault(key, kind.annotation)
+    return types
+
+
+def check_settings(strategy: Strategy) -> None:
+    """Raise LabError for a setting that the strategy does not have.
+
+    Raise UnavailableStrategy if a library is missing.
+    """
+    if reason := unavailable(strategy):
+        raise UnavailableStrategy(strategy.name, reason)
+    client = client_spec(strategy.client)
+    types = _list_types(strategy)
+    size = executor_spec(strategy.executor).size
+    numbers = {"pool", "processes", "threads", "chunks", size}
     for key, value in strategy.settings.items():
         if key not in types:
             raise LabError(
@@ -539,6 +595,7 @@ def check_settings(strategy: Strategy) -> None:
         least = 0 if key == "pool" and client.unlimited else 1
         if key in numbers and value is not None and value < least:
             raise LabError(f"{written}; write {least} or more")
+    retry_of(strategy)
 
 
 def check_capabilities(strategy: Strategy, workload: Workload) -> None:
@@ -570,8 +627,12 @@ def check_capabilities(strategy: Strategy, workload: Workload) -> None:
             " them",
             value="" if stream is None else stream.format,
         )
+    retry = retry_of(strategy)
+    around = retry.way if retry is not None and retry.way in AROUND else ""
     drives_client = executor_spec(strategy.executor).drives_client
     for key, is_able, lack in _list_asked(workload, client):
+        if around and key != "upload":
+            raise FieldError([key], f"{named}: {around} retries only whole responses")
         if is_able and not drives_client:
             continue
         advice = "requests-session can"

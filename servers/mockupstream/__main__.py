@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
+from mockupstream.faults import FaultBook
 from mockupstream.metrics import Book, UpstreamCollector
 from mockupstream.settings import or_exit, raise_open_files, read_settings
 
@@ -35,7 +36,9 @@ def main(words: Sequence[str]) -> None:
     settings = or_exit(read_settings, os.environ)
     raise_open_files()
     book = Book()
-    counting = book.open(0), UpstreamCollector(book, asked.framework, "development")
+    exposition = UpstreamCollector(book, asked.framework, "development")
+    faults = FaultBook(settings.most_delay.value)
+    counting = book.open(0), exposition, faults
     if asked.framework == "flask":
         from werkzeug.serving import make_server  # noqa: PLC0415 - an image has only one of the two frameworks
 

@@ -8,7 +8,9 @@ aiohttp still reads the requests and keeps the connections.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http.client import responses
@@ -31,6 +33,7 @@ from mockupstream.contract import (
     joined,
     routes_of,
 )
+from mockupstream.faults import BAD_BYTES, RESET_AT_CLOSE, SILENT, FaultBook
 from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.settings import Settings
 from mockupstream.trace import Trace
@@ -40,17 +43,23 @@ QuickHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _FEWEST_SEEN = 256  # connections
 _MOST_REMEMBERED = 1024  # replies
+_LOOK_SECONDS = 0.05  # aiohttp does not tell a handler that its client left
 
 
 def build(
-    settings: Settings, ledger: Ledger, exposition: UpstreamCollector
+    settings: Settings,
+    ledger: Ledger,
+    exposition: UpstreamCollector,
+    faults: FaultBook,
 ) -> tuple[web.Application, QuickReplies]:
     """Return the application, and the replies that it remembers."""
     app = web.Application()
-    upstream = _AiohttpUpstream(Contract(settings), ledger)
+    upstream = _AiohttpUpstream(Contract(settings, faults), ledger)
     app.cleanup_ctx.append(upstream.run)
     app.router.add_get("/healthz", _health)
     app.router.add_get("/metrics", _metrics(exposition))
+    for method in ("GET", "PUT"):
+        app.router.add_route(method, "/faults", _faults(faults))
     routes, other = routes_of(settings)
     for route in routes:
         app.router.add_route(
@@ -146,6 +155,8 @@ class _AiohttpUpstream:
             reply = self._contract.reply(route, call)
             if reply.seconds:
                 await self._alarm.until(read + reply.seconds)
+            if reply.fault in SILENT:
+                return await self._break_off(request, reply.fault)
             sent = len(reply.body) if request.method != "HEAD" else 0
             held = time.monotonic() - read
             digest = digest_of(request.method, request.raw_path)
@@ -180,8 +191,29 @@ class _AiohttpUpstream:
                 await response.write_eof(data)
                 return response
             await response.write(data)
+        if reply.fault is not None:
+            return _BROKEN_OFF
         await response.write_eof()
         return response
+
+    async def _break_off(
+        self, request: web.Request, fault: str | None
+    ) -> web.StreamResponse:
+        """Reset the connection, or end it without a response."""
+        if fault == "stall":
+            end = time.monotonic() + self._contract.longest_stall
+            while request.transport is not None and time.monotonic() < end:  # noqa: ASYNC110 - see _LOOK_SECONDS
+                await asyncio.sleep(_LOOK_SECONDS)
+        transport = request.transport
+        if transport is None:
+            return _BROKEN_OFF
+        if fault == "reset":
+            connection = transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
+            transport.abort()
+        if fault == "garbage":
+            transport.write(BAD_BYTES)
+        return _BROKEN_OFF
 
     def _count_connection(self, request: web.BaseRequest) -> None:
         """Count a connection at its first request.
@@ -219,6 +251,16 @@ def _headers(request: web.Request) -> Mapping[str, str]:
     )
 
 
+class _BrokenOff(web.StreamResponse):
+    """Makes aiohttp close the connection, without a word in its log."""
+
+    async def prepare(self, request: web.BaseRequest) -> None:  # noqa: ARG002 - aiohttp's interface
+        raise ConnectionResetError
+
+
+_BROKEN_OFF = _BrokenOff()
+
+
 async def _health(_request: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
@@ -228,6 +270,16 @@ def _metrics(exposition: UpstreamCollector) -> Handler:
         return web.Response(
             body=exposition.text(), headers=CIMultiDict({"Content-Type": CONTENT_TYPE})
         )
+
+    return handle
+
+
+def _faults(faults: FaultBook) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        if request.method != "PUT":
+            return web.json_response(faults.summary())
+        status, text = faults.put(await request.read())
+        return web.Response(status=status, text=text)
 
     return handle
 

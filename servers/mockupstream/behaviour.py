@@ -18,7 +18,7 @@ from mockupstream.settings import Settings
 
 _REMEMBERED = 4096
 FIRST_STATUS, LAST_STATUS = 200, 599
-_OF_THE_LAB = re.compile(r"(?:^|.*&)delay=(\d+\.\d{6})", re.DOTALL)
+_OF_THE_LAB = re.compile(r"(?:^|.*&)delay=(\d+\.\d{6})(?:&call=-?\d+)?", re.DOTALL)
 """A query with the delay that the lab adds at its end (clientlab.workload.requests)."""
 
 

@@ -8,6 +8,7 @@ waits its seconds and sends it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from urllib.parse import parse_qsl
 
 from mockupstream import payloads
 from mockupstream.behaviour import Behaviour, BehaviourReader, read_delay, read_status
+from mockupstream.faults import SILENT, Fault, FaultBook, split_call
 from mockupstream.payloads import Piece
 from mockupstream.refusals import RefusedError, as_json, whole_number
 from mockupstream.settings import Settings
@@ -29,6 +31,7 @@ JSON = "application/json"
 OCTETS = "application/octet-stream"
 _ROOT = as_json({"message": "hello"})
 _DEFAULT_CHUNK = 1024
+_UNSENT = 500  # status of a reply that is never sent
 # HTTP gives these no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5).
 BODILESS = frozenset({204, 205, 304})
 
@@ -78,21 +81,24 @@ class Answer(NamedTuple):
 class Reply(NamedTuple):
     """The response after `seconds`: `body` or `pieces`.
 
-    Pieces without a `length` are sent chunked.
+    Pieces without a `length` are sent chunked. `fault`: what the application does to
+    the connection (a kind of `faults.SILENT`, or `truncate` after the pieces).
     """
 
     seconds: float
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    pieces: Iterable[Piece] | None
-    length: int | None
+    pieces: Iterable[Piece] | None = None
+    length: int | None = None
+    fault: str | None = None
 
 
 class Route(NamedTuple):
     """A path template and its answer.
 
-    `digest`: needs the body's SHA-256; `settled`: depends only on path and query.
+    `digest`: needs the body's SHA-256; `settled`: depends only on path and query;
+    `streams`: settings may be in a header.
     """
 
     template: str
@@ -100,13 +106,15 @@ class Route(NamedTuple):
     answer: Callable[[Contract, Call, Behaviour], Answer]
     digest: bool = False
     settled: bool = False
+    streams: bool = False
 
 
 class Contract:
     """Answers calls within the given settings. Each worker has one."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, faults: FaultBook) -> None:
         self._settings = settings
+        self._faults = faults
         self._reader = BehaviourReader(settings)
         self._read_stream = lru_cache(maxsize=16)(
             lambda chosen: read_stream(dict(chosen), settings)
@@ -117,6 +125,29 @@ class Contract:
 
         A refused request also gets a response.
         """
+        if self._faults.is_on:
+            return self._reply_or_fail(route, call)
+        return self._reply(route, call)
+
+    def _reply_or_fail(self, route: Route, call: Call) -> Reply:
+        """Return the reply to a request that meets a fault if it has a call's number.
+
+        Numbers below 0 are those of the warm-up.
+        """
+        query, number = split_call(call.query)
+        call = call._replace(query=query)
+        if number is None and route.streams:
+            _, number = split_call(call.headers().get(HEADER, ""))
+        if number is None or number < 0:
+            return self._reply(route, call)
+        fault = self._faults.meet(number)
+        if not fault.is_carried_out:
+            return _fail(fault)
+        reply = self._reply(route, call)
+        reply = reply._replace(seconds=reply.seconds + fault.delay)
+        return _spoil(reply, fault, call.method)
+
+    def _reply(self, route: Route, call: Call) -> Reply:
         wait = None
         try:
             behaviour = self._reader.read(call.query)
@@ -159,10 +190,17 @@ class Contract:
             wait.seconds, status, headers, answer.body, answer.pieces, answer.length
         )
 
+    @property
+    def longest_stall(self) -> float:
+        """Return the seconds after which a stalled connection is closed."""
+        return self._settings.most_delay.value
+
     def is_settled(self, route: Route, query: str) -> bool:
         """Return whether requests without a body for the same path of the route and
         this query get the same reply.
         """
+        if split_call(query)[1] is not None:
+            return False
         try:
             return route.settled and self._reader.read(query).wait is not None
         except RefusedError:
@@ -265,6 +303,7 @@ class Contract:
             **({"format": name} if name else {}),
         }
         seed = settings.pop("seed", None)
+        settings.pop("call", None)
         stream: Stream = self._read_stream(frozenset(settings.items()))
         pieces = stream.pieces(None if seed is None else whole_number(seed, "seed", 0))
         return Answer(
@@ -283,6 +322,40 @@ class Contract:
         return size
 
 
+def _fail(fault: Fault) -> Reply:
+    """Return the reply to an attempt that is not carried out."""
+    if fault.status is None:
+        return Reply(fault.delay, _UNSENT, (), b"", fault="reset")
+    headers = [("Content-Type", JSON)]
+    if fault.retry_after is not None:
+        headers.append(("Retry-After", str(fault.retry_after)))
+    body = as_json({"error": f"fault {fault.kind}"})
+    return Reply(fault.delay, fault.status, tuple(headers), body)
+
+
+def _spoil(reply: Reply, fault: Fault, method: str) -> Reply:
+    """Return the reply to an attempt that is carried out, with its fault."""
+    if fault.kind == "good":
+        return reply
+    if fault.kind in SILENT:
+        return reply._replace(fault=fault.kind)
+    body = reply.body
+    length: int | None = len(body)
+    if reply.pieces is not None:
+        length = reply.length
+        body = b"".join(piece.write(time.monotonic()) for piece in reply.pieces)
+    if method == "HEAD":
+        body = b""
+    if fault.kind == "truncate":
+        half = Piece(0.0, body[: len(body) // 2])
+        return reply._replace(body=b"", pieces=(half,), length=length, fault=fault.kind)
+    if not body:
+        return reply
+    return reply._replace(
+        body=b"", pieces=payloads.spread(body, fault.over), length=length
+    )
+
+
 ROUTES = (
     Route("/", 0, Contract.root, settled=True),
     Route("/delay/{seconds}", 1, Contract.delay),
@@ -294,9 +367,9 @@ ROUTES = (
     Route("/status/{code}", 7, Contract.status, settled=True),
     Route("/planets/{name}", 8, Contract.planet),
     Route("/upload", 9, Contract.upload),
-    Route("/stream", 10, Contract.events),
+    Route("/stream", 10, Contract.events, streams=True),
     *(
-        Route(path, 11 + place, partial(Contract.events, name=name))
+        Route(path, 11 + place, partial(Contract.events, name=name), streams=True)
         for place, (name, path) in enumerate(API_PATHS.items())
     ),
 )

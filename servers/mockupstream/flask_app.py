@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
+import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 from weakref import WeakSet
 
 from flask import Flask, Request, Response, request
@@ -14,6 +18,7 @@ from werkzeug.exceptions import NotFound
 from werkzeug.routing import Rule
 
 from mockupstream.contract import Call, Contract, Reply, Route, joined, routes_of
+from mockupstream.faults import BAD_BYTES, RESET_AT_CLOSE, SILENT, FaultBook
 from mockupstream.metrics import CONTENT_TYPE, Ledger, UpstreamCollector, digest_of
 from mockupstream.settings import Settings
 from mockupstream.trace import STREAMS, Trace
@@ -21,13 +26,18 @@ from mockupstream.trace import STREAMS, Trace
 _READ_SIZE = 1 << 16
 
 
-def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> Flask:
+def build(
+    settings: Settings,
+    ledger: Ledger,
+    exposition: UpstreamCollector,
+    faults: FaultBook,
+) -> Flask:
     """Return the application."""
     app = Flask("mockupstream", static_folder=None)
     app.url_map.merge_slashes = (
         False  # otherwise, a path with two slashes would be redirected
     )
-    upstream = _FlaskUpstream(Contract(settings), ledger)
+    upstream = _FlaskUpstream(Contract(settings, faults), ledger)
     app.add_url_rule(
         "/healthz",
         "healthz",
@@ -38,6 +48,8 @@ def build(settings: Settings, ledger: Ledger, exposition: UpstreamCollector) -> 
         "metrics",
         lambda: Response(exposition.text(), content_type=CONTENT_TYPE),
     )
+    app.add_url_rule("/faults", "faults", faults.summary)
+    app.add_url_rule("/faults", "put", lambda: _put(faults), methods=["PUT"])
     routes, other = routes_of(settings)
     for route in routes:
         # add_url_rule would restrict the methods, and every route takes any method.
@@ -81,6 +93,11 @@ class _FlaskUpstream:
             streams = False
             try:
                 reply, due = self._reply(route, arguments)
+                if reply.fault is not None:
+                    streams = True
+                    return _BrokenResponse(
+                        reply, self._ledger, self._contract.longest_stall
+                    )
                 streams = reply.pieces is not None
                 if streams:
                     request.environ[STREAMS] = True
@@ -99,9 +116,7 @@ class _FlaskUpstream:
         """Count a connection, by its socket, at its first request that is
         not a scrape.
         """
-        connection = (
-            request.environ.get("gunicorn.socket") or request.environ["werkzeug.socket"]
-        )
+        connection = _connection_of(request.environ)
         with self._lock:
             if connection in self._seen:
                 return
@@ -124,6 +139,8 @@ class _FlaskUpstream:
         )
         reply = self._contract.reply(route, call)
         _sleep_until(read + reply.seconds)
+        if reply.fault in SILENT:
+            return reply, read + reply.seconds
         sent = len(reply.body) if request.method != "HEAD" else 0
         self._ledger.ready(
             route.number,
@@ -135,6 +152,75 @@ class _FlaskUpstream:
             digest,
         )
         return reply, read + reply.seconds
+
+
+class _BrokenResponse(_Response):
+    """A response that ends its connection, as its fault says.
+
+    It is in flight until then. It sends by WSGI's `write` and raises an error of the
+    connection, which both servers take for a client that left.
+    """
+
+    automatically_set_content_length = False
+
+    def __init__(self, reply: Reply, ledger: Ledger, longest_stall: float) -> None:
+        super().__init__(b"", reply.status, reply.headers)
+        if reply.length is not None:
+            self.content_length = reply.length
+        self._reply = reply
+        self._ledger = ledger
+        self._longest_stall = longest_stall
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        connection = _connection_of(environ)
+        try:
+            match self._reply.fault:
+                case "truncate":
+                    headers = self.get_wsgi_headers(environ).to_wsgi_list()
+                    write = start_response(self.status, headers)
+                    for piece in self._reply.pieces or ():
+                        data = piece.write(time.monotonic())
+                        self._ledger.sent(len(data))
+                        write(data)
+                case "garbage":
+                    connection.sendall(BAD_BYTES)
+                case "stall":
+                    # It ends when the client leaves.
+                    connection.settimeout(self._longest_stall)
+                    with contextlib.suppress(OSError):
+                        connection.recv(1)
+                case "reset":
+                    connection.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE
+                    )
+            _close(connection)
+        finally:
+            self._ledger.end()
+        raise ConnectionResetError(errno.ECONNRESET, "a fault that was asked for")
+
+
+def _connection_of(environ: dict[str, Any]) -> socket.socket:
+    connection: socket.socket = (
+        environ.get("gunicorn.socket") or environ["werkzeug.socket"]
+    )
+    return connection
+
+
+def _close(connection: socket.socket) -> None:
+    """Close a connection at once, and leave its server a socket that has ended.
+
+    gunicorn would wait up to 2 s for the client to close, in the thread that accepts
+    connections, and miscounts its connections if one of them has no socket.
+    """
+    ended, other = socket.socketpair()
+    other.close()
+    with ended:
+        os.dup2(ended.fileno(), connection.fileno(), inheritable=False)
+
+
+def _put(faults: FaultBook) -> Response:
+    status, text = faults.put(request.get_data())
+    return Response(text, status, content_type="text/plain; charset=utf-8")
 
 
 class _Body:

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mockupstream.faults import FaultBook
 from mockupstream.metrics import Book, Ledger, UpstreamCollector
 from mockupstream.settings import (
     Value,
@@ -82,17 +83,19 @@ control_socket_disable = True
 
 
 class _Place:
-    """The book of all workers, made by the master, and the number of this worker's
+    """The books of all workers, made by the master, and the number of this worker's
     page.
     """
 
     book: Book
+    faults: FaultBook
     number: int
 
 
 def on_starting(_server: Any) -> None:
-    """In the master, before any worker: open a new book."""
+    """In the master, before any worker: open new books."""
     _Place.book = Book()
+    _Place.faults = FaultBook(_SETTINGS.most_delay.value)
 
 
 def pre_fork(_server: Any, worker: Any) -> None:
@@ -128,7 +131,7 @@ def make_flask_application() -> Flask:
     """Return the Flask application of this worker."""
     from mockupstream import flask_app  # noqa: PLC0415 - an image has only one of the two frameworks
 
-    return flask_app.build(_SETTINGS, *_open_ledger(threads))
+    return flask_app.build(_SETTINGS, *_open_books(threads))
 
 
 async def make_aiohttp_runner() -> web.AppRunner:
@@ -140,7 +143,7 @@ async def make_aiohttp_runner() -> web.AppRunner:
     from mockupstream import aiohttp_app  # noqa: PLC0415 - an image has only one of the two frameworks
 
     return aiohttp_app.Runner(
-        *aiohttp_app.build(_SETTINGS, *_open_ledger(None)),
+        *aiohttp_app.build(_SETTINGS, *_open_books(None)),
         trace=_SETTINGS.trace,
         keepalive_timeout=keepalive,
         access_log=None,
@@ -150,8 +153,9 @@ async def make_aiohttp_runner() -> web.AppRunner:
     )
 
 
-def _open_ledger(slots: int | None) -> tuple[Ledger, UpstreamCollector]:
+def _open_books(
+    slots: int | None,
+) -> tuple[Ledger, UpstreamCollector, FaultBook]:
     book = _Place.book
-    return book.open(_Place.number), UpstreamCollector(
-        book, _FRAMEWORK, "gunicorn", slots
-    )
+    exposition = UpstreamCollector(book, _FRAMEWORK, "gunicorn", slots)
+    return book.open(_Place.number), exposition, _Place.faults

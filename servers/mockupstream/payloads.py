@@ -101,6 +101,17 @@ def drip(size: int, duration: float) -> Iterator[Piece]:
         yield Piece(duration / pieces if number else 0.0, b"*" * (end - start))
 
 
+def spread(body: bytes, duration: float) -> Iterator[Piece]:
+    """Yield the headers at once and the body evenly over `duration` seconds; the last
+    byte ends it.
+    """
+    yield Piece(0.0, b"")
+    count = max(1, min(len(body), int(duration / _SHORTEST_PAUSE)))
+    for number in range(count):
+        start, end = len(body) * number // count, len(body) * (number + 1) // count
+        yield Piece(duration / count, body[start:end])
+
+
 @lru_cache(maxsize=4096)
 def todo(number: int) -> bytes:
     """Return the JSON of todo `number`: userId (ten todos each), id, title and

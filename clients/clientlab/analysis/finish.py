@@ -14,6 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
+from clientlab.analysis.attempts import (
+    count_successes,
+    find_attempts,
+    find_foreign_calls,
+)
 from clientlab.analysis.bottleneck import find_bottleneck, judge_schedule
 from clientlab.analysis.received import find_difference, find_impossible_times
 from clientlab.analysis.request_figures import (
@@ -27,7 +32,7 @@ from clientlab.analysis.utilisation import LoadTimes, find_shares
 from clientlab.observing.measurement import Measurement
 from clientlab.observing.samples import Samples
 from clientlab.observing.stream_times import StreamTimes
-from clientlab.results.server_counters import ServerCounters, ServerUse
+from clientlab.results.server_counters import FaultCounts, ServerCounters, ServerUse
 from clientlab.results.trial import (
     Bound,
     Outcome,
@@ -92,18 +97,20 @@ class Begun:
         return self.end("failed", f"impossible figure: {first_problem(error)}")
 
 
-def finish_trial(
+def finish_trial(  # noqa: PLR0913, PLR0917 - everything that is known of it
     begun: Begun,
     measurement: Measurement,
     servers: ServerCounters,
     placement: Placement | None = None,
     usable: float | None = None,
+    faults: FaultCounts | None = None,
 ) -> Trial:
     """Return the trial with all its figures and its verdict.
 
     Raise ValidationError if a figure is impossible.
 
     `usable`: cores of the client's machines, if they are not those of this one.
+    `faults`: what the upstream counted in a trial with faults.
     """
     planned = begun.planned
     workload = begun.workload
@@ -123,7 +130,16 @@ def finish_trial(
     bound = find_bottleneck(shares, planned.concurrency, threads=has_threads)
     figures = _compute_figures(begun, measurement, requests, load, bound)
     shards = _make_shards(begun, measurement)
-    reason = _find_failure(begun, requests, servers, shards)
+    attempts = None
+    if workload.faults is not None and faults is not None:
+        attempts = find_attempts(
+            measurement.samples,
+            faults,
+            workload.faults,
+            measurement.outcome.began,
+            measurement.outcome.wall_seconds,
+        )
+    reason = _find_failure(begun, requests, servers, shards, faults)
     if reason is None:
         reason = _find_failure_of_streams(measurement.streams)
     return Trial(
@@ -136,6 +152,7 @@ def finish_trial(
         measured=outcome,
         servers=servers,
         shards=shards,
+        attempts=attempts,
         verdict=Verdict(
             bound=judge_schedule(figures, planned.concurrency) or bound,
             shares=shares,
@@ -168,10 +185,15 @@ def _compute_figures(
     stream = None
     if measurement.streams is not None:
         stream = requests.compute_stream(measurement.streams)
+    late = None
+    limit = begun.workload.limits.call_timeout
+    if limit is not None:
+        late = max(0.0, requests.longest - limit)
     figures = requests.compute_figures(
         outcome.began,
         outcome.wall_seconds,
-        requests_per_second=requests.succeeded_share * load.rate,
+        call_late_seconds=late,
+        requests_per_second=_find_goodput(begun.workload, measurement, requests, load),
         delay_seconds=requests.mean_delay,
         tail_seconds=load.tail,
         open_load=open_load,
@@ -193,6 +215,20 @@ def _compute_figures(
         kept_alive=measurement.tool.kept_alive,
         over_time=[],
     )
+
+
+def _find_goodput(
+    workload: Workload, measurement: Measurement, requests: TrialRequests, load: _Load
+) -> float:
+    """Return the successful requests per second.
+
+    With faults, the rate changes over the trial, so those of the whole duration count.
+    """
+    duration = workload.load.duration
+    if workload.faults is None or duration is None:
+        return requests.succeeded_share * load.rate
+    began = measurement.outcome.began
+    return count_successes(measurement.samples, began, duration) / duration
 
 
 @dataclass(frozen=True)
@@ -223,6 +259,9 @@ def _find_load(
         steady = find_steady(samples, outcome, duration, slots)
         rate = rate_of(steady.windows) or mean_rate
         return _Load(rate, max(0.0, wall - duration), steady)
+    if workload.faults is not None and workload.load.duration is not None:
+        # Calls that wait for a limit end long after the duration.
+        return _Load(mean_rate, max(0.0, wall - workload.load.duration))
     if workload.load.requests is None or not shards:
         return _Load(mean_rate)
     # The requests are shared out in advance, so one shard may have to go on when the
@@ -313,6 +352,7 @@ def _find_failure(
     requests: TrialRequests,
     servers: ServerCounters,
     shards: Sequence[Shard],
+    faults: FaultCounts | None = None,
 ) -> str | None:
     """Return why the trial has failed as a whole, or None.
 
@@ -330,7 +370,10 @@ def _find_failure(
         return "; ".join(problems)
     if not finished:
         return "no request was finished"
-    refuted = _find_refutation(begun, requests, servers.upstream)
+    if faults is None:
+        refuted = _find_refutation(begun, requests, servers.upstream)
+    else:
+        refuted = find_foreign_calls(finished, faults)
     if refuted or requests.succeeded:
         return refuted
     errors = requests.samples.errors

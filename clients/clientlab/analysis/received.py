@@ -75,7 +75,8 @@ def find_difference(
     failed = of_upstream & (status >= 400)
     report = _Report(len(status), int(of_upstream.sum()), int(failed.sum()))
     problem = _compare_counts(report, use)
-    if problem or use.in_flight:
+    has_retried = (use.requests or 0) > report.calls
+    if problem or use.in_flight or has_retried:
         return problem
     # Encoding each body anew would make all requests look different.
     request = replace(workload.request, encode="once")
@@ -118,16 +119,22 @@ def _compare_counts(report: _Report, use: ServerUse) -> str | None:
     others = use.in_flight or 0
     if others and use.slots is not None and others >= use.slots:
         return None
-    if got > report.calls + others:
+    # A client that retries sends again what failed.
+    again = max(0, got - report.calls - others)
+    failed = use.failed_requests or 0
+    if again > failed:
         return (
-            f"the upstream got {got:,} requests from {report.calls:,} calls: the client"
-            " retries or follows redirects, or another program called the upstream"
+            f"the upstream got {got:,} requests from {report.calls:,} calls, and"
+            f" answered {failed:,} with an error status: the client sends more than it"
+            " is asked for, or another program called the upstream"
         )
+    if again:
+        return None
     most_failed = report.failed + report.unknown
-    if others or report.failed <= (use.failed_requests or 0) <= most_failed:
+    if others or report.failed <= failed <= most_failed:
         return None
     return (
-        f"the upstream answered {use.failed_requests:,} requests with an error status,"
+        f"the upstream answered {failed:,} requests with an error status,"
         f" and the client reports {report.failed:,}: return the status of the response"
     )
 

@@ -104,6 +104,11 @@ class TrialRequests:
         return float(self.delays.mean())
 
     @property
+    def longest(self) -> float:
+        """Seconds of the request that took longest; 0 without requests."""
+        return float(self.samples.records["seconds"].max(initial=0.0))
+
+    @property
     def mean_seconds(self) -> float:
         """Mean time of the requests that percentiles are about; 0 without requests."""
         records = self.samples.records[self._counted]

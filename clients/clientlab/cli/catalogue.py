@@ -10,6 +10,7 @@ from typing import Any
 
 from clientlab import strategies, units
 from clientlab.clients.client_interface import ClientSpec, Quirks
+from clientlab.clients.retrying import RETRY_SETTINGS
 from clientlab.executors.executor_interface import ExecutorSpec
 from clientlab.experiments.file import articles, bundled, read_plan
 from clientlab.judging.cautions import RULES
@@ -82,6 +83,8 @@ def client_rows() -> Rows:
             "kind": spec.kind,
             "http": f"{spec.http}, no TLS" if spec.program else spec.http,
             "connections": spec.policy,
+            "retry=own": spec.own_retries or units.UNKNOWN,
+            "call timeout by": spec.call_timeout_by,
             "description": spec.description,
             "quirks": "; ".join(_describe_quirks(spec.quirks)),
         }
@@ -166,6 +169,8 @@ def _setting_rows() -> Rows:
     owners["library_defaults", "true or false", "false"].append(
         "every client with a pool"
     )
+    for name, retry in RETRY_SETTINGS.items():
+        owners[name, retry.written, retry.default].append("every client but programs")
     for owner, place in (
         (spec.name, spec.import_path)
         for specs in (CLIENTS, EXECUTORS)
@@ -210,7 +215,7 @@ def _experiment_rows() -> Rows:
 def markdown(rows: Rows) -> str:
     """Return rows as a Markdown table.
 
-    Names are code; bars and angle brackets in other cells are escaped.
+    The first column is code; bars and angle brackets in other cells are escaped.
     """
     escapes = str.maketrans({"|": r"\|", "<": "&lt;", "*": r"\*"})
     headings = [
@@ -219,7 +224,7 @@ def markdown(rows: Rows) -> str:
     lines = [headings, ["---"] * len(headings)]
     lines += [
         [
-            f"`{row['name']}`",
+            f"`{row[headings[0]]}`",
             *(str(row[key]).translate(escapes) for key in headings[1:]),
         ]
         for row in rows

@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from clientlab.errors import LabError, PluginError
 from clientlab.text import make_printable, mask_text
 from clientlab.workload import values
+from clientlab.workload.faults import Faults
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -132,6 +133,18 @@ def pairs(separator: str) -> Callable[..., dict[str, str]]:
         return found
 
     return make_mapping
+
+
+def read_faults(
+    _context: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> Faults | None:
+    """Return what all texts together describe; None without any."""
+    if not texts:
+        return None
+    try:
+        return Faults.parse("; ".join(texts))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.", param=option) from error
 
 
 _NAMED_URL = re.compile(r"(?!https?:)(.*?)=(https?://.*)", re.DOTALL | re.IGNORECASE)

@@ -25,6 +25,7 @@ from clientlab.errors import IncompleteRun, LabError, PluginError
 
 if TYPE_CHECKING:
     from clientlab.conformance import CheckResult
+    from clientlab.strategies import Strategy
 
 _LISTS = [
     "strategies",
@@ -107,12 +108,21 @@ def template() -> str:
     help="Show each failed check and a table of error kinds.",
 )
 @click.option(
+    "--faults",
+    "table",
+    is_flag=True,
+    help="Show how each strategy takes faults, instead of checking it.",
+)
+@click.option("--markdown", is_flag=True, help="Print that table in Markdown.")
+@click.option(
     "--json",
     "as_json",
     is_flag=True,
     help="Print every check of every strategy as JSON.",
 )
-def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
+def conform(
+    names: tuple[str, ...], *, whole: bool, table: bool, markdown: bool, as_json: bool
+) -> int:
     """Check that strategies do the same work.
 
     An independent server records everything it receives and answers with faults.
@@ -140,6 +150,9 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
             )
     for fault in faults.values():
         say(fault)
+    if table or markdown:
+        _show_reactions(found, markdown=markdown, as_json=as_json)
+        return IncompleteRun.exit_code if faults else 0
     judged: dict[str, list[CheckResult]] = {}
     for strategy in found:
         say(f"checking {strategy.name}, which takes up to a minute")
@@ -154,6 +167,43 @@ def conform(names: tuple[str, ...], *, whole: bool, as_json: bool) -> int:
     if faults:
         return IncompleteRun.exit_code
     return 0 if all(map(_conforms, judged.values())) else 1
+
+
+def _show_reactions(
+    strategies: Sequence[Strategy], *, markdown: bool, as_json: bool
+) -> None:
+    """Print what each strategy does with each fault.
+
+    A cell has the error, the time until the call ended, and whether the request was
+    sent again, the connection kept, or the time limit missed.
+    """
+    from clientlab.cli import catalogue
+    from clientlab.cli.output import print_table
+    from clientlab.conformance.fault_table import find_reactions
+    from clientlab.observing.process_handle import TrialFailed
+
+    rows: dict[str, dict[str, str]] = {}
+    documents = []
+    for strategy in strategies:
+        say(f"trying {strategy.name}")
+        try:
+            reactions = find_reactions(strategy)
+        except TrialFailed as failure:
+            raise LabError(f"strategy {strategy.name!r}: {failure}") from failure
+        for reaction in reactions:
+            row = rows.setdefault(reaction.fault, {"fault": reaction.fault})
+            row[strategy.name] = reaction.text
+            documents.append({"strategy": strategy.name, **reaction._asdict()})
+    names = ["fault", *(strategy.name for strategy in strategies)]
+    table = [
+        {name: row.get(name, units.UNKNOWN) for name in names} for row in rows.values()
+    ]
+    if as_json:
+        echo(json.dumps(documents, indent=1))
+    elif markdown:
+        echo(catalogue.markdown(table), nl=False)
+    else:
+        print_table(table)
 
 
 def _conforms(results: Sequence[CheckResult]) -> bool:

@@ -78,6 +78,17 @@ class _GroupedCommand(click.Command):
     "--delay", type=DELAY, help="Time the upstream waits: 140ms, lognormal:100ms,0.3."
 )
 @click.option(
+    "--fault",
+    "faults",
+    metavar="FAULT",
+    multiple=True,
+    callback=shared.read_faults,
+    help=(
+        "What the upstream does instead of an answer: 503:5%, 429:10%,after=1s,"
+        " reset:1%, stall:1%, outage:2s..5s, limit:100/s …; repeatable."
+    ),
+)
+@click.option(
     "--rtt",
     type=RTT,
     default=(),
@@ -239,6 +250,11 @@ class _GroupedCommand(click.Command):
     "--timeout",
     type=TIME,
     help="Time limit for each wait for the server.  [default: 30s]",
+)
+@click.option(
+    "--call-timeout",
+    type=TIME,
+    help="Time limit for a whole call with all its attempts (2s).",
 )
 @click.option(
     "--ca-file",

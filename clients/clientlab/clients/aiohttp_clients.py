@@ -20,6 +20,7 @@ from clientlab.clients.client_interface import (
     StatusAndBody,
     tls_context,
 )
+from clientlab.clients.retrying import wrap_aiohttp_session
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -56,6 +57,8 @@ KEEP_IDLE_SECONDS = 75.0
         "async-processes",
         "async-threads",
     ),
+    own_retries="aiohttp-retry",
+    limits_calls=True,
 )
 class AiohttpSession(ClientBase):
     """One aiohttp.ClientSession."""
@@ -90,12 +93,16 @@ class AiohttpSession(ClientBase):
         elif keepalive_timeout is not None:
             self._connector["keepalive_timeout"] = keepalive_timeout
         self._limits = aiohttp.ClientTimeout(
-            total=None, sock_connect=budget.timeout, sock_read=budget.timeout
+            total=budget.call_timeout,
+            sock_connect=budget.timeout,
+            sock_read=budget.timeout,
         )
 
     async def open(self) -> None:
         self.tls = tls_context(self._budget, self._trust, ssl.create_default_context)
         self._session = self.new_session()
+        if self._budget.retry is not None:
+            self._session = wrap_aiohttp_session(self._session, self._budget.retry)
 
     def new_session(self) -> aiohttp.ClientSession:
         """Return a session with the budget's limits, in the running loop."""
@@ -144,7 +151,9 @@ class AiohttpSession(ClientBase):
         await self._session.close()
 
 
-@ClientSpec("aiohttp-per-call", "aiohttp", "per call", kind="asyncio")
+@ClientSpec(
+    "aiohttp-per-call", "aiohttp", "per call", kind="asyncio", limits_calls=True
+)
 class AiohttpPerCall(AiohttpSession):
     """An aiohttp.ClientSession and a connection per call."""
 

@@ -36,6 +36,7 @@ _ABLE = (DONE_BY_LAB | names_of("request") | {"timeout"}) - {
     "stages",
     "parse",
     "expect",
+    "call_timeout",
 }
 _CLOSED = "sends the next request when one has ended"
 _REASONS = {
@@ -49,6 +50,7 @@ _REASONS = {
     "stream": "reads no streams of events",
     "first_byte": "reports no first byte",
     "expect": "names no status",
+    "call_timeout": "limits no whole request",
 }
 """Field that it is not able to do → why."""
 

@@ -3,9 +3,10 @@ share.
 
 Imports no HTTP library.
 
-A client says how one request is sent. It does not measure, retry or count requests.
-These are equal for all clients: the pool, the time limits, no redirects, no retries, no
-cookies, decompression only if the workload asks for it, and TLS that is verified.
+A client says how one request is sent. It does not measure or count requests, and
+retries only if the strategy's settings ask for it. These are equal for all clients: the
+pool, the time limits, no redirects, no cookies, decompression only if the workload asks
+for it, and TLS that is verified.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from clientlab.clients.retrying import Retry
 from clientlab.errors import ErrorTable
 from clientlab.workload.parts import DEFAULT_CHUNK_SIZE
 from clientlab.workload.workload import Request
@@ -142,12 +144,21 @@ class ClientSpec:
     url_only: bool = (
         False  # a user's function: it gets a URL, and no method, header, body or CA
     )
+    own_retries: str = ""  # the key of `retrying.WAYS` for the retries of its library
+    limits_calls: bool = False  # its library can limit the time of a whole request
     quirks: Quirks = Quirks()
     import_path: str = ""  # module:Class
     description: str = ""  # the first line of the class's docstring
 
     def __call__(self, cls: _Class) -> _Class:
         return cls
+
+    @property
+    def call_timeout_by(self) -> str:
+        """Who keeps the time limit of a whole call. A thread cannot be cancelled."""
+        if self.limits_calls:
+            return "library"
+        return "executor" if self.kind == "asyncio" else "nobody"
 
 
 @dataclass(frozen=True)
@@ -160,7 +171,9 @@ class Budget:
     of the upstream's certificate; None: the CAs that the library trusts. Certificate
     and host name are always verified. `chunk_size`: bytes to read at a time from a
     streamed body; None: whatever has arrived. `decode`: whether the client has to hand
-    over compressed bodies decoded, in all codings that its library knows.
+    over compressed bodies decoded, in all codings that its library knows. `retry`: the
+    retries that a strategy asks of the library. `call_timeout`: seconds for a whole
+    request, if the library has to keep this limit.
     """
 
     connections: int | None
@@ -168,6 +181,8 @@ class Budget:
     ca_file: str | None = None
     chunk_size: int | None = DEFAULT_CHUNK_SIZE
     decode: bool = False
+    retry: Retry | None = None
+    call_timeout: float | None = None
 
 
 StatusAndBody = tuple[

@@ -45,7 +45,9 @@ class _CurlCffi(ClientBase):
             "trust_env": False,
             "curl_options": {
                 CurlOpt(option): value
-                for option, value in make_limits(self._budget.timeout).items()
+                for option, value in make_limits(
+                    self._budget.timeout, self._budget.call_timeout
+                ).items()
             },
             "curl_infos": [CurlInfo.NUM_CONNECTS],
         }
@@ -95,6 +97,7 @@ class _CurlCffi(ClientBase):
     "per thread",
     pairs=("threads",),
     native=True,
+    limits_calls=True,
     quirks=LIBCURL_QUIRKS,
 )
 class CurlCffiSession(_CurlCffi):
@@ -133,6 +136,7 @@ class CurlCffiSession(_CurlCffi):
     kind="asyncio",
     pairs=("workers",),
     native=True,
+    limits_calls=True,
     quirks=LIBCURL_QUIRKS,
 )
 class CurlCffiAsync(_CurlCffi):

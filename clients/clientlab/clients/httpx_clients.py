@@ -108,9 +108,22 @@ class _KeptClient(_Httpx):
         """
         if self.http2:
             options |= {"http2": True, "event_hooks": {"response": [check]}}
+        tls = self.make_tls() or True
+        limits = self.make_limits()
+        retry = self._budget.retry
+        if retry is not None:
+            transport_class = self.library.AsyncHTTPTransport
+            if client_class is self.library.Client:
+                transport_class = self.library.HTTPTransport
+            options["transport"] = transport_class(
+                verify=tls,
+                http2=self.http2,
+                limits=limits,
+                retries=retry.attempts - 1,
+            )
         client = client_class(
-            verify=self.make_tls() or True,
-            limits=self.make_limits(),
+            verify=tls,
+            limits=limits,
             timeout=self.library.Timeout(
                 self._budget.timeout, pool=None
             ),  # no limit for the wait for a connection
@@ -145,7 +158,13 @@ class _KeptClient(_Httpx):
 
 
 @ClientSpec(
-    "httpx-client", "httpx", "pool", pairs=("threads",), unlimited=True, quirks=SEARCHES
+    "httpx-client",
+    "httpx",
+    "pool",
+    pairs=("threads",),
+    unlimited=True,
+    quirks=SEARCHES,
+    own_retries="connecting",
 )
 class HttpxClient(_KeptClient):
     """One httpx.Client."""
@@ -186,6 +205,7 @@ class HttpxClient(_KeptClient):
     pairs=("workers", "gather", "semaphore"),
     unlimited=True,
     quirks=SEARCHES,
+    own_retries="connecting",
 )
 class HttpxAsync(_KeptClient):
     """One httpx.AsyncClient."""
@@ -261,7 +281,12 @@ class HttpxPerCall(_Httpx, Client):
 
 
 @ClientSpec(
-    "httpx-client-per-thread", "httpx", "per thread", only=IN_THREADS, quirks=SEARCHES
+    "httpx-client-per-thread",
+    "httpx",
+    "per thread",
+    only=IN_THREADS,
+    quirks=SEARCHES,
+    own_retries="connecting",
 )
 class HttpxClientPerThread(TimedPerThread):
     """One httpx.Client for each thread, with a pool of one connection."""
@@ -277,7 +302,15 @@ class HttpxClientPerThread(TimedPerThread):
 # httpcore and httpcore2 (`http2.py`) announce 100 streams to the server, and open no
 # more. Threads cannot share a connection over HTTP/2, so these are in no listed pair
 # with threads: see docs/limits.md.
-@ClientSpec("httpx-client-h2", "httpx", "pool", http="2", streams=100, needs=("h2",))
+@ClientSpec(
+    "httpx-client-h2",
+    "httpx",
+    "pool",
+    http="2",
+    streams=100,
+    needs=("h2",),
+    own_retries="connecting",
+)
 class HttpxClientH2(HttpxClient):
     """One httpx.Client over HTTP/2: one connection for all."""
 
@@ -293,6 +326,7 @@ class HttpxClientH2(HttpxClient):
     http="2",
     streams=100,
     needs=("h2",),
+    own_retries="connecting",
 )
 class HttpxAsyncH2(HttpxAsync):
     """One httpx.AsyncClient over HTTP/2: one connection for all."""
@@ -383,6 +417,7 @@ async def _acheck_version(response: Any) -> None:
     pairs=("threads",),
     unlimited=True,
     quirks=SEARCHES,
+    own_retries="connecting",
 )
 class Httpx2Client(HttpxClient):
     """One httpx2.Client."""
@@ -398,6 +433,7 @@ class Httpx2Client(HttpxClient):
     pairs=("workers", "trio"),
     unlimited=True,
     quirks=SEARCHES,
+    own_retries="connecting",
 )
 class Httpx2Async(HttpxAsync):
     """One httpx2.AsyncClient."""
@@ -413,7 +449,12 @@ class Httpx2PerCall(HttpxPerCall):
 
 
 @ClientSpec(
-    "httpx2-client-per-thread", "httpx2", "per thread", only=IN_THREADS, quirks=SEARCHES
+    "httpx2-client-per-thread",
+    "httpx2",
+    "per thread",
+    only=IN_THREADS,
+    quirks=SEARCHES,
+    own_retries="connecting",
 )
 class Httpx2ClientPerThread(HttpxClientPerThread):
     """One httpx2.Client for each thread, with a pool of one connection."""
@@ -424,7 +465,15 @@ class Httpx2ClientPerThread(HttpxClientPerThread):
 # After a time-out, httpx2 neither uses an HTTP/2 connection again nor frees its place:
 # a pool of one waits forever. With one place more, a new connection is opened, and the
 # failed one is closed as one too many.
-@ClientSpec("httpx2-client-h2", "httpx2", "pool", http="2", streams=100, needs=("h2",))
+@ClientSpec(
+    "httpx2-client-h2",
+    "httpx2",
+    "pool",
+    http="2",
+    streams=100,
+    needs=("h2",),
+    own_retries="connecting",
+)
 class Httpx2ClientH2(HttpxClientH2):
     """One httpx2.Client over HTTP/2: one connection for all."""
 
@@ -441,6 +490,7 @@ class Httpx2ClientH2(HttpxClientH2):
     http="2",
     streams=100,
     needs=("h2",),
+    own_retries="connecting",
 )
 class Httpx2AsyncH2(HttpxAsyncH2):
     """One httpx2.AsyncClient over HTTP/2: one connection for all."""

@@ -58,15 +58,21 @@ def classify_error(
     return "protocol" if code == _RECV_ERROR and is_cut else kind
 
 
-def make_limits(seconds: float) -> dict[int, int]:
-    """Return the options that limit connecting and each wait for bytes.
+def make_limits(seconds: float, call_timeout: float | None) -> dict[int, int]:
+    """Return the options that limit connecting, each wait for bytes, and a request.
 
     libcurl gives up after this time with less than one byte per second. It knows only
     whole seconds, and looks at the bytes of the last five: it notices silence in a body
     up to five seconds later. Below one second, its limit for the whole request has to
     do.
     """
-    connecting = {_CONNECTTIMEOUT_MS: int(seconds * 1000)}
+    limits = {_CONNECTTIMEOUT_MS: int(seconds * 1000)}
+    whole = math.inf if call_timeout is None else call_timeout
     if seconds < 1:
-        return {**connecting, _TIMEOUT_MS: int(seconds * 1000)}
-    return {**connecting, _LOW_SPEED_LIMIT: 1, _LOW_SPEED_TIME: math.ceil(seconds)}
+        whole = min(whole, seconds)
+    else:
+        limits[_LOW_SPEED_LIMIT] = 1
+        limits[_LOW_SPEED_TIME] = math.ceil(seconds)
+    if whole < math.inf:
+        limits[_TIMEOUT_MS] = math.ceil(whole * 1000)  # 0 would be no limit
+    return limits

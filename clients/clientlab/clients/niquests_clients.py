@@ -18,6 +18,7 @@ from clientlab.clients.client_interface import (
     Sink,
     StatusAndBody,
 )
+from clientlab.clients.retrying import make_urllib3_retry
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -49,7 +50,13 @@ class _Niquests(ClientBase):
         no other client makes.
         """
         pool = self._budget.connections
-        limits = {} if pool is None else {"pool_connections": 1, "pool_maxsize": pool}
+        limits: dict[str, Any] = {}
+        if pool is not None:
+            limits = {"pool_connections": 1, "pool_maxsize": pool}
+        if self._budget.retry is not None:
+            limits["retries"] = make_urllib3_retry(
+                niquests.RetryConfiguration, self._budget.retry
+            )
         session = session_class(
             disable_http2=True,
             disable_http3=True,
@@ -79,6 +86,7 @@ class _Niquests(ClientBase):
     "pool",
     pairs=("threads",),
     extra="niquests",
+    own_retries="urllib3",
     quirks=Quirks(
         fault_kinds=(("reset in the body", "protocol"),)
     ),  # urllib3-future: the end of the stream
@@ -126,6 +134,7 @@ class NiquestsSession(_Niquests):
     kind="asyncio",
     pairs=("workers",),
     extra="niquests",
+    own_retries="urllib3",
     quirks=Quirks(fault_kinds=(("reset in the body", "protocol"),)),
 )
 class NiquestsAsync(_Niquests):

@@ -39,6 +39,7 @@ class _ThreadState(threading.local):
     "per thread",
     pairs=("threads", "multi"),
     native=True,
+    limits_calls=True,
     quirks=LIBCURL_QUIRKS,
 )
 class PycurlHandle(Client):
@@ -102,7 +103,8 @@ class PycurlHandle(Client):
         handle.setopt(
             pycurl.NOSIGNAL, 1
         )  # time limits by signal are for single-threaded programs
-        for option, value in make_limits(self._budget.timeout).items():
+        limits = make_limits(self._budget.timeout, self._budget.call_timeout)
+        for option, value in limits.items():
             handle.setopt(option, value)
         handle.setopt(pycurl.HTTP_VERSION, self.version)
         if self._budget.decode:
@@ -171,6 +173,7 @@ class PycurlHandle(Client):
     http="2",
     pairs=("threads",),
     native=True,
+    limits_calls=True,
     quirks=replace(LIBCURL_QUIRKS, one_request_per_connection=True),
 )
 class PycurlH2(PycurlHandle):

@@ -58,6 +58,7 @@ class _Pyqwest(ClientBase):
             # that the two can be told apart.
             "connect_timeout": 0.95 * self._budget.timeout,
             "read_timeout": self._budget.timeout,
+            "timeout": self._budget.call_timeout,
             "follow_redirects": False,
             "enable_gzip": self._budget.decode,
             "enable_brotli": self._budget.decode,
@@ -87,6 +88,7 @@ class _Pyqwest(ClientBase):
     unlimited=True,
     native=True,
     own_threads=True,
+    limits_calls=True,
     quirks=Quirks(opens_ahead=True, resumes_tls=True, uncounted=True),
 )
 class PyqwestClient(_Pyqwest):
@@ -124,6 +126,7 @@ class PyqwestClient(_Pyqwest):
     unlimited=True,
     native=True,
     own_threads=True,
+    limits_calls=True,
     quirks=Quirks(opens_ahead=True, resumes_tls=True, uncounted=True),
 )
 class PyqwestAsync(_Pyqwest):

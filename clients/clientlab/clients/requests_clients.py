@@ -5,10 +5,11 @@ for each thread.
 from __future__ import annotations
 
 from http.cookiejar import DefaultCookiePolicy
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import requests
 from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 from urllib3 import exceptions as urllib3_errors
 
 from clientlab.clients.client_interface import (
@@ -23,6 +24,7 @@ from clientlab.clients.client_interface import (
     TimedPerThread,
     read_arriving,
 )
+from clientlab.clients.retrying import make_urllib3_retry
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
@@ -104,6 +106,7 @@ class RequestsPerCall(_Requests):
         "futures",
         "gevent",
     ),
+    own_retries="urllib3",
 )
 class RequestsSession(_Requests):
     """One requests.Session."""
@@ -125,9 +128,18 @@ class RequestsSession(_Requests):
         )  # accept no cookie
         # `Connection: keep-alive`, and what each request sets itself.
         self.session.headers.clear()
+        options: dict[str, Any] = {}
         pool = self._budget.connections
         if pool is not None:
-            adapter = HTTPAdapter(1, pool, pool_block=self._pool_block)
+            options = {
+                "pool_connections": 1,
+                "pool_maxsize": pool,
+                "pool_block": self._pool_block,
+            }
+        if self._budget.retry is not None:
+            options["max_retries"] = make_urllib3_retry(Retry, self._budget.retry)
+        if options:
+            adapter = HTTPAdapter(**options)
             self.session.mount("http://", adapter)
             self.session.mount("https://", adapter)
 
@@ -158,6 +170,7 @@ class RequestsSession(_Requests):
     needs=("urllib3",),
     pairs=("threads",),
     formats=("sse", "jsonl"),
+    own_retries="urllib3",
 )
 class RequestsLines(RequestsSession):
     """One requests.Session, whose `iter_lines` splits a stream."""
@@ -183,6 +196,7 @@ class RequestsLines(RequestsSession):
     "per thread",
     needs=("urllib3",),
     only=IN_THREADS,
+    own_retries="urllib3",
 )
 class RequestsSessionPerThread(TimedPerThread):
     """One requests.Session for each thread, with a pool of one connection."""

@@ -19,11 +19,14 @@ from clientlab.clients.client_interface import (
     read_arriving,
     tls_context,
 )
+from clientlab.clients.retrying import make_urllib3_retry
 from clientlab.errors import ErrorTable
 from clientlab.workload.workload import Request
 
 
-@ClientSpec("urllib3", "urllib3", "pool", pairs=("threads", "gevent"))
+@ClientSpec(
+    "urllib3", "urllib3", "pool", pairs=("threads", "gevent"), own_retries="urllib3"
+)
 class Urllib3Pool(Client):
     """One urllib3.PoolManager."""
 
@@ -54,8 +57,14 @@ class Urllib3Pool(Client):
             if pool is None
             else {"num_pools": 1, "block": self._block, "maxsize": pool}
         )
+        retries: urllib3.Retry | bool = False
+        if self._budget.retry is not None:
+            retries = make_urllib3_retry(urllib3.Retry, self._budget.retry)
         self._manager = urllib3.PoolManager(
-            **bounds, retries=False, timeout=timeout, ssl_context=tls
+            **bounds,
+            retries=retries,
+            timeout=timeout,
+            ssl_context=tls,
         )
 
     def send(self, request: Request) -> StatusAndBody:
@@ -88,7 +97,13 @@ class Urllib3Pool(Client):
         self._manager.clear()
 
 
-@ClientSpec("urllib3-per-thread", "urllib3", "per thread", only=IN_THREADS)
+@ClientSpec(
+    "urllib3-per-thread",
+    "urllib3",
+    "per thread",
+    only=IN_THREADS,
+    own_retries="urllib3",
+)
 class Urllib3PerThread(PerThread):
     """One urllib3.PoolManager for each thread, with a pool of one connection."""
 

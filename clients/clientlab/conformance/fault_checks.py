@@ -76,7 +76,7 @@ FAULTS = (
         "none",
     ),
 )
-_IN_HTTP2_TOO = {
+IN_HTTP2_TOO = {
     "no answer",
     "silence in the body",
     "truncated body",
@@ -94,7 +94,7 @@ def check_server_faults(strategy: Strategy) -> Iterator[CheckResult]:
     faults = list(FAULTS)
     parts = []
     if speaks_http2(strategy):
-        faults = [fault for fault in FAULTS if fault.name in _IN_HTTP2_TOO]
+        faults = [fault for fault in FAULTS if fault.name in IN_HTTP2_TOO]
     else:
         parts = [faults.pop(0), faults.pop(0)]
     for fault in faults:

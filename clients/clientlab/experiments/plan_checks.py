@@ -25,6 +25,7 @@ from clientlab.workload.workload import (
 Say = Callable[[LabError | str], None]  # prints a line for the user, on standard error
 
 _OWN_PAGES = (
+    "/faults",
     "/healthz",
     "/metrics",
 )  # of the lab's upstreams, which count no requests for them

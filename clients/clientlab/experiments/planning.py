@@ -339,6 +339,8 @@ _NEEDED = {
     "elapsed": "elapsed = true in its workload",
     "first_byte": "first_byte = true in its workload",
     "delay": 'delay = "100ms" in its workload, or rtt',
+    "call_timeout": 'call_timeout = "2s" in its workload',
+    "faults": 'faults = "503:5%" in its workload',
     "stream": 'stream = "sse" in its workload',
 }
 """What a figure needs → how to write it."""

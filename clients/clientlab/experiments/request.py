@@ -61,6 +61,7 @@ _OF_OWN_UPSTREAMS = (
     "upstreams",
     "routes",
     "delay",
+    "faults",
     "path",
     "first",
     "every",
@@ -401,12 +402,14 @@ def _override_for_own_servers(
         key = "url"
         advice = "name strategies with -t"
     for name, table in base.workloads.items():
-        if table.first.delay is not None:
-            message = (
-                f"workload {name!r} has a delay, which only the lab's own upstreams"
-                f" add; {advice}"
-            )
-            raise FieldError([key], message, value=f"with experiment {base.name!r}")
+        for part in ("delay", "faults"):
+            if getattr(table.first, part) is not None:
+                message = (
+                    f"workload {name!r} has `{part}`, which only the lab's own"
+                    f" upstreams carry out; {advice}"
+                )
+                value = f"with experiment {base.name!r}"
+                raise FieldError([key], message, value=value)
     workload = dict(request.workload)
     is_recorded = "replay" in workload or any(
         table.first.replay is not None for table in base.workloads.values()

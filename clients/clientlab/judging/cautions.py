@@ -24,7 +24,13 @@ from clientlab.errors import LabError
 from clientlab.judging.ranking import arm_key, rank_arms
 from clientlab.judging.steadiness import find_unsteadiness
 from clientlab.results.document import Caution, Run, failed_for_good
-from clientlab.results.figures import BY_KEY, FIGURES, cost_of, ranked_by
+from clientlab.results.figures import (
+    BY_KEY,
+    FIGURES,
+    attempts_per_call,
+    cost_of,
+    ranked_by,
+)
 from clientlab.results.surroundings import is_free_threaded
 from clientlab.results.trial import Bound, Trial
 from clientlab.statistics.decisions import decide
@@ -206,8 +212,8 @@ def failed_trials(of: Scope) -> str | None:
 )
 def errors(of: Scope) -> str | None:
     """An arm that gave up may look fast: read its errors before its speed."""
-    faulty = [trial for trial in of.trials if trial.figures.errors]
-    hidden = _hides_resets(of)
+    faulty = [trial for trial in of.trials if trial.has_spoiling_errors]
+    hidden = _describe_resent(of) or _hides_resets(of)
     if not faulty:
         return hidden
     failed = sum(trial.figures.failed for trial in faulty)
@@ -223,9 +229,22 @@ def errors(of: Scope) -> str | None:
     return f"{message}; {hidden}" if hidden else message
 
 
+def _describe_resent(of: Scope) -> str | None:
+    """Return how many requests a client that retries makes of a call."""
+    trials = [trial for trial in of.trials if trial.attempts is None]
+    per_call = list(filter(None, map(attempts_per_call, trials)))
+    if not per_call:
+        return None
+    count = units.digits(median(per_call))
+    return f"its client sends failed requests again: {count} requests per call"
+
+
 def _hides_resets(of: Scope) -> str | None:
     """Return that the arm's library sends reset requests again, if some were reset."""
-    was_reset = any("reset" in trial.figures.errors for trial in of.run.trials)
+    was_reset = any(
+        "reset" in trial.figures.errors and trial.has_spoiling_errors
+        for trial in of.run.trials
+    )
     if not of.trials or not was_reset:
         return None
     with contextlib.suppress(LabError):  # a plug-in that is not installed here

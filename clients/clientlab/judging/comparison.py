@@ -420,7 +420,7 @@ def _comparable(
         trials = [
             trial
             for trial in trials
-            if not trial.figures.errors
+            if not trial.has_spoiling_errors
             and not workloads[trial.planned.workload].load.duration
         ]
     return trials

@@ -277,7 +277,7 @@ def _describe_failed(finished: dict[str, list[Trial]]) -> str:
     """Return how many rounds do not count, to be added to a sentence."""
     parts = []
     for name, trials in finished.items():
-        failed = [trial for trial in trials if trial.figures.errors]
+        failed = [trial for trial in trials if trial.has_spoiling_errors]
         if failed:
             parts.append(f"{len(failed)} of {name}")
     if not parts:

@@ -170,7 +170,7 @@ class _Ranked:
 
     @property
     def has_errors(self) -> bool:
-        return any(trial.figures.errors for trial in self.trials)
+        return any(trial.has_spoiling_errors for trial in self.trials)
 
     @cached_property
     def median(self) -> float:
@@ -320,7 +320,7 @@ def by_round(trials: Sequence[Trial], value_of: ValueOf) -> dict[int, float]:
 
     Rounds with failed requests count only if the arm has no others.
     """
-    clean = [trial for trial in trials if not trial.figures.errors]
+    clean = [trial for trial in trials if not trial.has_spoiling_errors]
     return {
         trial.planned.round: value
         for trial in clean or trials
@@ -340,7 +340,7 @@ def clean_rounds(
     trials = run.finished_trials_of(arm)
     if shortfall(trials) or arm in unlike_arms(run):
         return {}
-    clean = [trial for trial in trials if not trial.figures.errors]
+    clean = [trial for trial in trials if not trial.has_spoiling_errors]
     return by_round(clean, value_of)
 
 

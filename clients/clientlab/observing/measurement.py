@@ -389,7 +389,11 @@ class Watch:
         self._patience = limits.timeout + patience
         self._pause = longest_pause(workload)
         if limits.request_limit is None:
-            self._request_seconds = self._patience + stream_seconds(workload)
+            longest = self._patience + stream_seconds(workload)
+            if workload.faults is not None:
+                longest += workload.faults.longest
+            retry = strategies.retry_of(context.strategy)
+            self._request_seconds = longest * (1 if retry is None else retry.attempts)
         else:
             self._request_seconds = limits.request_limit
         if limits.memory_limit is None:

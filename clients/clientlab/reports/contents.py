@@ -15,6 +15,7 @@ from statistics import median
 from clientlab import units
 from clientlab.reports import charts
 from clientlab.reports.explanations import explanations
+from clientlab.reports.failing import faults
 from clientlab.reports.headline import headline, load_lines, reasons_for_doubt
 from clientlab.reports.rows import Report, figure_table
 from clientlab.reports.sections import (
@@ -468,6 +469,7 @@ SECTIONS: list[Callable[[Report], Section]] = [
     ),
     sweeps,
     figures,
+    faults,
     explanations,
     paths,
     failures,

@@ -290,6 +290,8 @@ def _draw_marks(axes: Axes, chart: RowChart, places: list[float]) -> None:
     if chart.ratios:
         axes.axvspan(1 / EQUAL, EQUAL, color=SOFT, alpha=0.25, linewidth=0, zorder=0.6)
         axes.axvline(1, color=INK, linewidth=1, linestyle=(0, (4, 3)), zorder=0.7)
+    for begin, end in chart.bands:
+        axes.axvspan(begin, end, color=SOFT, alpha=0.35, linewidth=0, zorder=0.6)
     dots = []
     rings = []
     for row, place in zip(chart.rows, places, strict=True):

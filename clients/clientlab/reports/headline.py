@@ -213,6 +213,8 @@ def _request_parts(workload: Workload) -> Iterator[str]:
             yield f"gaps of at most {units.time(replay.max_gap)}"
     if workload.delay is not None:
         yield f"delay {workload.delay}"
+    if workload.faults is not None:
+        yield f"faults {workload.faults}"
     if stream is not None:
         options = filter(None, (stream.format, stream.options))
         yield f"streams ({'&'.join(options)})"

@@ -182,7 +182,8 @@ class Row:
     @property
     def first(self) -> bool:
         """Whether it is the fastest arm of its group or load, and no request failed."""
-        return self.fastest and not self.alone and not self.errors
+        is_sound = not any(trial.has_spoiling_errors for trial in self.trials)
+        return self.fastest and not self.alone and is_sound
 
     @property
     def shortfall(self) -> str | None:
@@ -523,9 +524,12 @@ def _brief_keys(group: Group) -> list[str]:
         keys.append("c")
     if any(row.errors for row in group.rows):
         keys.append("errors")
+    keys += ["attempts", "duplicates"]
     keys += [*order.brief, "first_byte_p50", "first_byte_p99", *order.others]
-    has_dropped = any(row.figures["dropped"] for row in group.rows)
-    return [key for key in dict.fromkeys(keys) if key != "dropped" or has_dropped]
+    for key in ("dropped", "duplicates"):
+        if not any(row.figures[key] for row in group.rows):
+            keys = [other for other in keys if other != key]
+    return list(dict.fromkeys(keys))
 
 
 def _columns(group: Group) -> Iterator[tuple[str, str, list[str]]]:

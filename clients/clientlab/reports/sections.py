@@ -116,7 +116,7 @@ class ChartRow:
 class RowChart:
     """Rows over one axis from `low` to `high`, which the first note names.
 
-    `ratios`: 1 and its equals are marked.
+    `ratios`: 1 and its equals are marked. `bands`: shaded parts of the axis.
     """
 
     title: str
@@ -128,6 +128,7 @@ class RowChart:
     log: bool = False
     ratios: bool = False
     edges: Sequence[float] = ()
+    bands: Sequence[tuple[float, float]] = ()
 
     @property
     def summary(self) -> str:

@@ -139,7 +139,7 @@ def _points(
         rounds = {
             trial.planned.round: factor * cost_of(trial)
             for trial in trials
-            if not trial.figures.errors
+            if not trial.has_spoiling_errors
         }
         typical = typical_figure(rounds)
         if typical is not None and not shortfall(trials):

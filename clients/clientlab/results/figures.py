@@ -105,7 +105,18 @@ class Figure:
     total: bool = False
     """It grows with the number of requests."""
 
-    needs: Literal["cold", "elapsed", "delay", "first_byte", "stream"] | None = None
+    needs: (
+        Literal[
+            "call_timeout",
+            "cold",
+            "delay",
+            "elapsed",
+            "faults",
+            "first_byte",
+            "stream",
+        ]
+        | None
+    ) = None
     """The field of the workload that records it."""
 
     of_failed: bool = False
@@ -492,6 +503,21 @@ def _received(trial: Trial) -> float | None:
     return trial.figures.bytes_received / _seconds_at_rate(trial)
 
 
+def attempts_per_call(trial: Trial) -> float | None:
+    """Return how often each call was sent, by the count of the upstream.
+
+    None if each was sent once, and the workload has no faults.
+    """
+    if trial.attempts is not None:
+        return trial.attempts.attempts / max(1, trial.attempts.calls)
+    use = trial.servers.upstream
+    if use is None or use.requests is None or use.in_flight:
+        return None
+    if use.requests <= trial.figures.requests:
+        return None
+    return use.requests / max(1, trial.figures.requests)
+
+
 def _above_idle(trial: Trial) -> Any:
     peak = _field("measured.peak_pss_bytes")(trial)
     idle = _field("measured.idle_pss_bytes")(trial)
@@ -652,6 +678,59 @@ FIGURES: tuple[Figure, ...] = (
         compared=True,
         claimable=False,
         of_failed=True,
+    ),
+    Figure(
+        "attempts",
+        "attempts_per_call",
+        "attempts per call",
+        "faults: attempts that reached the upstream per call, by its own count; without"
+        " faults, of a client that sends failed requests again",
+        "count",
+        attempts_per_call,
+        _FEWER,
+        heading="attempts/call",
+        metric=Metric("attempts_per_call"),
+        cost=True,
+        compared=True,
+        needs="faults",
+    ),
+    Figure(
+        "duplicates",
+        "duplicates_per_call",
+        "duplicates",
+        "faults: times that the upstream did the work of a call again, per call: a"
+        " POST that took effect twice",
+        "share",
+        _quotient("attempts.repeated", "attempts.calls"),
+        _FEWER,
+        heading="duplicates",
+        metric=Metric("duplicates_per_call"),
+        compared=True,
+        needs="faults",
+    ),
+    Figure(
+        "densest",
+        "densest_attempts_share",
+        "attempts in the densest 100 ms",
+        "faults: share of the attempts that came in the densest 100 ms",
+        "share",
+        _field("attempts.densest_share"),
+        _FEWER,
+        heading="densest 100 ms",
+        metric=Metric("densest_attempts_share"),
+        needs="faults",
+    ),
+    Figure(
+        "limit_late",
+        "call_late_seconds",
+        "lateness of the limit of a call",
+        "`--call-timeout`: time by which the longest call was over its limit",
+        "seconds",
+        _field("figures.call_late_seconds"),
+        _LESS,
+        heading="limit late",
+        metric=Metric("call_late_seconds"),
+        needs="call_timeout",
     ),
     Figure(
         "import",

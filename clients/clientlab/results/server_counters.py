@@ -46,6 +46,24 @@ class ServerUse(MeasuredPart):
     down_bytes: Count | None = None  # of a link: bytes that it carried to the client
 
 
+class FaultCounts(MeasuredPart):
+    """What an upstream counted of the calls of a trial with faults."""
+
+    calls: Count
+    attempts: Count
+    carried_out: Count
+    repeated: Count
+    kinds: dict[str, Count]
+    width: float
+    """Seconds of each bin."""
+
+    bins: list[Count]
+    """Attempts over time, from the first one."""
+
+    faults: str = ""
+    seed: int = 0
+
+
 OF_LINK = ("up_bytes", "down_bytes")
 """Fields of a link's use that its process counts, if its bandwidth is limited."""
 

@@ -99,6 +99,7 @@ def distributions_of(names: Iterable[str]) -> set[str]:
         found |= {client.distribution, *client.needs, executor.distribution}
         if strategy.settings.get("loop") == "uvloop":
             found.add("uvloop")
+        found.add(strategies.retry_distribution(strategy) or "python")
     return found - {"python"}
 
 

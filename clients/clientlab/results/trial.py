@@ -230,6 +230,9 @@ class RequestFigures(MeasuredPart):
     open_load: OpenLoad | None = None
     """None: a closed load, or a trial that has a highest rate."""
 
+    call_late_seconds: NotNegative | None = None
+    """By which the longest call was over its limit; None without `call_timeout`."""
+
     elapsed_seconds_sum: Seconds | None = None
     """The library's own measure, over successful requests."""
 
@@ -454,6 +457,45 @@ class Verdict(MeasuredPart):
     in_flight: InFlight
 
 
+class Recovery(MeasuredPart):
+    """How an arm came back after an outage or a slow part."""
+
+    state: str
+    """As users write it: ``outage:2s..5s``."""
+
+    end: Seconds  # of the state, from the trial's beginning
+    rate_before: NotNegative  # successful calls per second
+
+    seconds: NotNegative | None = None
+    """From the end of the state until the rate was 90 % of that before; None: never."""
+
+
+class Attempts(MeasuredPart):
+    """The calls of a trial with faults, and their attempts as the upstream counted.
+
+    A call is one request as the caller sees it; a client that retries makes several
+    attempts for it.
+    """
+
+    calls: Count  # of which an attempt reached the upstream
+    attempts: Count
+    carried_out: Count  # calls whose work was done, at least once
+    repeated: Count  # times the work of a call was done again
+    kinds: dict[str, Count]
+    """What the upstream did: ``good``, or a fault → attempts."""
+
+    statuses: dict[str, Count]
+    """Last status of each call, as the client saw it; 0: none."""
+
+    densest_share: NotNegative | None = None
+    """Share of the attempts in the densest 100 ms."""
+
+    over_time: list[NotNegative] = []
+    """Attempts in each slice of `RequestFigures.over_time`."""
+
+    recoveries: list[Recovery] = []
+
+
 class Shard(MeasuredPart):
     """One shard of a divided trial."""
 
@@ -554,6 +596,9 @@ class Trial(MeasuredPart):
     servers: ServerCounters = ServerCounters()
     """Growth of their counters during the trial."""
 
+    attempts: Attempts | None = None
+    """None: the workload has no faults, or the trial did not end."""
+
     highest_rate: HighestRate | None = None
     """Result of the search of this round, of which this trial held the rate."""
 
@@ -564,6 +609,11 @@ class Trial(MeasuredPart):
     def bound(self) -> Bound | None:
         """What limited the trial; None if it has no verdict."""
         return None if self.verdict is None else self.verdict.bound
+
+    @property
+    def has_spoiling_errors(self) -> bool:
+        """Whether requests failed although the workload asks for no faults."""
+        return bool(self.figures.errors) and self.attempts is None
 
     @property
     def is_cold(self) -> bool:

@@ -136,10 +136,14 @@ class _Explainer:
             interpreter = self.runner.interpreters[arm.environment]
 
         def begin() -> None:
+            if workload.faults is not None:
+                testbed.faults_of(arm.target[0]).begin(workload.faults, workload.seed)
             profiler.start()
             trace.begin()
 
         testbed.serve(arm.target[0])
+        if workload.faults is not None:
+            testbed.faults_of(arm.target[0]).begin(None, workload.seed)
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
             context = TrialContext(
                 strategies.find(arm.strategy),

@@ -41,13 +41,18 @@ from clientlab.observing.process_handle import (
 )
 from clientlab.observing.samples import read_measured
 from clientlab.results.plan import Plan
-from clientlab.results.server_counters import ServerCounters, combine_counters
+from clientlab.results.server_counters import (
+    FaultCounts,
+    ServerCounters,
+    combine_counters,
+)
 from clientlab.results.trial import Placement, PlannedTrial, Trial, utc_now
 from clientlab.running.execute import Progressed, TrialInterrupted
 from clientlab.running.schedule import estimate_mean_delay
 from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.trial.context import OUTPUT_FILES, PeerAddress, TrialContext
 from clientlab.trial.sample_log import RECORD_SIZE
+from clientlab.workload.faults import Faults
 from clientlab.workload.load import (
     arrivals_of,
     count_warm_up,
@@ -89,6 +94,16 @@ _Steps = Generator[None, None, Trial | ShardReport]
 """Return a report if other shards are on other machines."""
 
 
+class FaultControl(Protocol):
+    """What sets the faults of an upstream."""
+
+    def begin(self, faults: Faults | None, seed: int) -> None:
+        """Let the upstream begin with these faults. Raise ServerLost."""
+
+    def read(self) -> FaultCounts:
+        """Return what it counted since then. Raise ServerLost."""
+
+
 class Testbed(Protocol):
     """The servers that a trial runs against.
 
@@ -109,6 +124,9 @@ class Testbed(Protocol):
 
         Raise ServerLost if a server has ended or does not answer.
         """
+
+    def faults_of(self, upstream: str) -> FaultControl:
+        """Return what sets the faults of the upstream. Raise LabError without any."""
 
     def check(self) -> None:
         """Raise ServerLost if a server of this machine has ended."""
@@ -280,6 +298,8 @@ class TrialRunner:
             if start is not None:
                 start.meet()
             readings.append(testbed.reading(*target))
+            if workload.faults is not None:
+                testbed.faults_of(target[0]).begin(workload.faults, workload.seed)
             self.on_start()
             return None if start is None else start.wait_almost()
 
@@ -288,6 +308,9 @@ class TrialRunner:
             readings.append(testbed.reading(*target))
 
         testbed.serve(target[0])
+        if workload.faults is not None:
+            # The warm-up meets none, although its requests have numbers, too.
+            testbed.faults_of(target[0]).begin(None, workload.seed)
         context = TrialContext(
             strategies.find(planned.strategy),
             workload,
@@ -307,7 +330,11 @@ class TrialRunner:
         if start is not None and isinstance(workload, ShardWorkload):
             before, after = readings
             return make_shard_report(workload, measurement, before, after, start)
-        trial = finish_trial(begun, measurement, _sum_growth(readings), self.placement)
+        faults = None
+        if workload.faults is not None:
+            faults = testbed.faults_of(target[0]).read()
+        growth = _sum_growth(readings)
+        trial = finish_trial(begun, measurement, growth, self.placement, faults=faults)
         if self.keep_samples and measurement.tool is None:
             kept_samples.write(
                 own_folder.parent,
@@ -333,6 +360,8 @@ class TrialRunner:
             trouble = testbed.trouble(*planned.target, begun.workload)
             if trouble:
                 reason += f"; {trouble}"
+            if begun.workload.faults is not None:
+                reason += f"; its faults: {begun.workload.faults}"
         return reason
 
     def _end_early(
@@ -471,6 +500,7 @@ def try_functions(
         workload = replace(
             plan.workloads[arm.workload],
             delay=None,
+            faults=None,
             load=Load(requests=1, concurrency=1, connections="cold", warmup=1),
             shards=1,
         )

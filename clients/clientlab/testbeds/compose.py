@@ -15,7 +15,12 @@ from clientlab.errors import IncompleteRun, LabError, ServerLost
 from clientlab.results.server_counters import ServerCounters
 from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds.local import ca_bundle
-from clientlab.testbeds.servers import Endpoint, read_proxy, read_upstream
+from clientlab.testbeds.servers import (
+    Endpoint,
+    FaultControl,
+    read_proxy,
+    read_upstream,
+)
 from clientlab.trial.context import PeerAddress
 from clientlab.workload.values import Link, make_link, parse_bandwidth, parse_rtt
 from clientlab.workload.workload import Workload
@@ -90,6 +95,9 @@ class ComposeTestbed:
             return ServerCounters(upstream=use)
         proxy = read_proxy(self._resolve("PROXY_METRICS_ADDRESS"))
         return ServerCounters(upstream=use, proxy=proxy)
+
+    def faults_of(self, upstream: str) -> FaultControl:
+        return FaultControl(self._resolve(_variable(upstream, "direct")))
 
     def check(self) -> None:
         """Do nothing: the lab did not start the processes of the containers."""

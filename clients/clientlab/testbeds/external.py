@@ -14,11 +14,18 @@ from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import SplitResult, urlsplit
 
 from clientlab.clients.client_interface import Budget
 from clientlab.clients.http_client import HttpClient
-from clientlab.errors import FieldError, ServerLost, find_exhaustion, status_kind
+from clientlab.errors import (
+    FieldError,
+    LabError,
+    ServerLost,
+    find_exhaustion,
+    status_kind,
+)
 from clientlab.results.server_counters import ServerCounters
 from clientlab.running.trial_runner import OUTAGE_SECONDS
 from clientlab.testbeds.servers import LOOPBACK
@@ -277,6 +284,10 @@ class ExternalServers(UserDict[str, ExternalTarget]):
 
     def reading(self, upstream: str, route: str) -> ServerCounters:  # noqa: ARG002 - the lab cannot read any
         return ServerCounters()
+
+    def faults_of(self, upstream: str) -> NoReturn:
+        """Raise LabError: only the lab's upstreams have faults."""
+        raise LabError(f"{self[upstream].name} is not the lab's, and has no faults")
 
     def trouble(self, upstream: str, route: str, workload: Workload) -> str | None:  # noqa: ARG002 - the protocol's
         return self[upstream].trouble(workload)

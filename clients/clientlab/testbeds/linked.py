@@ -20,7 +20,7 @@ from clientlab.observing.process_handle import OWN
 from clientlab.results.server_counters import OF_LINK, ServerCounters, ServerUse
 from clientlab.testbeds.external import ExternalServers
 from clientlab.testbeds.local import LocalTestbed
-from clientlab.testbeds.servers import LOOPBACK, check_process
+from clientlab.testbeds.servers import LOOPBACK, FaultControl, check_process
 from clientlab.trial.context import PeerAddress
 from clientlab.workload.values import Link
 from clientlab.workload.workload import Workload
@@ -186,6 +186,9 @@ class LinkedTestbed:
         self.process.check()
         counters = self.testbed.reading(upstream, route)
         return counters.updated(link=self.process.read_use())
+
+    def faults_of(self, upstream: str) -> FaultControl:
+        return self.testbed.faults_of(upstream)
 
     def check(self) -> None:
         self.process.check()

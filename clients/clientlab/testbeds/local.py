@@ -21,7 +21,13 @@ from clientlab.results.server_counters import ServerCounters
 from clientlab.results.trial import Placement
 from clientlab.settings import UPSTREAMS, find_upstream
 from clientlab.testbeds import servers
-from clientlab.testbeds.servers import LOOPBACK, Endpoint, Server, WorkerCounts
+from clientlab.testbeds.servers import (
+    LOOPBACK,
+    Endpoint,
+    FaultControl,
+    Server,
+    WorkerCounts,
+)
 from clientlab.trial.context import PeerAddress
 from clientlab.workload.workload import Workload
 
@@ -180,6 +186,9 @@ class LocalTestbed:
         if seconds is not None:  # Caddy's own figure has steps of 10 ms
             proxy = proxy.updated(cpu_seconds=seconds, cpu_step_seconds=0.0)
         return ServerCounters(upstream=use, proxy=proxy)
+
+    def faults_of(self, upstream: str) -> FaultControl:
+        return FaultControl(self._servers[upstream].endpoint)
 
     def check(self) -> None:
         for server in self._servers.values():

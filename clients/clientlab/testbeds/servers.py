@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import math
 import os
 import re
@@ -23,8 +24,9 @@ from clientlab.errors import IncompleteRun, LabError, ServerLost, find_exhaustio
 from clientlab.machine import child_processes
 from clientlab.machine.usage import cpu_usable
 from clientlab.observing.process_handle import OWN
-from clientlab.results.server_counters import ServerUse
+from clientlab.results.server_counters import FaultCounts, ServerUse
 from clientlab.settings import Setting, Upstream, write_setting
+from clientlab.workload.faults import Faults
 
 LOOPBACK = "127.0.0.1"
 # Variables that change how an upstream serves; the shell's do not reach it.
@@ -64,8 +66,17 @@ class Endpoint:
 
         Raise OSError or HTTPException.
         """
+        return self.ask("GET", path, timeout=timeout)
+
+    def ask(
+        self, method: str, path: str, body: str | None = None, timeout: float = 10.0
+    ) -> tuple[int, str]:
+        """Return status and body of one response on a new connection.
+
+        Raise OSError or HTTPException.
+        """
         with contextlib.closing(self.connect(timeout)) as connection:
-            connection.request("GET", path, headers={"Connection": "close"})
+            connection.request(method, path, body, {"Connection": "close"})
             response = connection.getresponse()
             return response.status, response.read().decode()
 
@@ -124,6 +135,35 @@ def read_upstream(endpoint: Endpoint) -> ServerUse:
         worker_cpu_seconds=worker_cpu_seconds,
         worker_held_seconds=list_by_worker("worker_hold_seconds_total"),
     )
+
+
+@dataclass(frozen=True)
+class FaultControl:
+    """The faults of an upstream."""
+
+    endpoint: Endpoint
+
+    def begin(self, faults: Faults | None, seed: int) -> None:
+        """Let the upstream begin with these faults, and forget what it counted.
+
+        Raise ServerLost.
+        """
+        wire = "" if faults is None else faults.wire
+        self._ask("PUT", json.dumps({"faults": wire, "seed": seed}))
+
+    def read(self) -> FaultCounts:
+        """Return what the upstream counted since then. Raise ServerLost."""
+        return FaultCounts(**json.loads(self._ask("GET")))
+
+    def _ask(self, method: str, body: str | None = None) -> str:
+        try:
+            status, text = self.endpoint.ask(method, "/faults", body)
+        except (OSError, http.client.HTTPException) as error:
+            silent = f"{self.endpoint.url}/faults does not answer: {error}"
+            raise ServerLost(silent) from error
+        if status not in {http.HTTPStatus.OK, http.HTTPStatus.NO_CONTENT}:
+            raise IncompleteRun(f"{self.endpoint.url}/faults answered {status}: {text}")
+        return text
 
 
 def read_proxy(endpoint: Endpoint) -> ServerUse:

@@ -21,6 +21,7 @@ own HTTP library.
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import pickle
@@ -136,6 +137,8 @@ def load_libraries(context: TrialContext) -> None:
     if hasattr(executor_class, "prepare"):
         executor_class.prepare()
     strategies.load(strategies.client_spec(strategy.client).import_path)
+    if distribution := strategies.retry_distribution(strategy):
+        importlib.import_module(distribution.replace("-", "_"))
 
 
 def make_executor(context: TrialContext) -> Executor:

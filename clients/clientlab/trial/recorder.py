@@ -104,9 +104,8 @@ class _Caller:
     def __init__(self, recording: Recording, *, awaited: bool) -> None:
         self._recording = recording
         self.client = recording.client
-        self._send = choose_send(
-            self.client, recording.context.workload, awaited=awaited
-        )
+        send = choose_send(self.client, recording.context.workload, awaited=awaited)
+        self._send = recording.wrap_send(send, awaited=awaited)
         self._follow = choose_follower(recording, awaited=awaited)
 
 
@@ -164,7 +163,7 @@ class BlockingCaller(_Caller):
                 seconds = perf_counter() - start
                 status = 0
                 body = b""
-                code = recording.failed(error)
+                code = recording.failed(error, seconds)
             else:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= refuses_from else 0
@@ -240,7 +239,7 @@ class AsyncioCaller(_Caller):
                 seconds = perf_counter() - start
                 status = 0
                 body = b""
-                code = recording.failed(error)
+                code = recording.failed(error, seconds)
             else:
                 seconds = perf_counter() - start
                 code = recording.refused(status) if status >= refuses_from else 0
@@ -325,7 +324,8 @@ class SteppedCaller:
 
     def fail(self, number: int, error: Exception) -> None:
         seconds = perf_counter() - self._starts[number]
-        self._write(number, seconds, 0, 0, self._recording.failed(error))
+        code = self._recording.failed(error, seconds)
+        self._write(number, seconds, 0, 0, code)
 
     def close(self) -> None:
         self.client.close()

@@ -15,13 +15,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from clientlab import plugins, strategies
 from clientlab.clients.client_interface import Budget
+from clientlab.clients.retrying import AROUND, Send, retry_around
 from clientlab.errors import (
     DROPPED,
     ErrorTable,
@@ -30,6 +31,7 @@ from clientlab.errors import (
     opened_nothing,
     status_kind,
 )
+from clientlab.executors.call_limits import CALL_TIMEOUT, limit_call
 from clientlab.machine import usage
 from clientlab.trial.context import TOOL_FILE, ToolNote, TrialContext
 from clientlab.trial.sample_log import EventLog, SampleLog
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
 # Requests per second, for the size of the log of a trial that a duration ends
 _GUESSED_RATE = 20_000
 _GUESSED_STREAMS = 1000
+# Seconds by which a library's limit of a call may end before the recorder's clock.
+_CLOCK_STEP = 2e-3
 _logs: dict[tuple[int, str], tuple[SampleLog, int]] = {}
 """(Process id, which a fork changes, folder) → log, and how many recordings use it.
 
@@ -100,9 +104,23 @@ class Recording:
         # `refused` returns 0 for every status below.
         self.refuses_from = 400 if workload.reading.expect is None else 0
         self._counts_connections = not spec.quirks.uncounted
+        limit = workload.limits.call_timeout
+        retry = strategies.retry_of(context.strategy)
+        if retry is not None:
+            retry = replace(retry, limit=limit)
+        is_around = retry is not None and retry.way in AROUND
+        self._library_retry = None if is_around else retry
+        self._retry_around = retry if is_around else None
+        self._library_limit = None
+        self._cancelled_after = None
+        # With retries, a library limits only each attempt.
+        if spec.kind == "asyncio" and (retry is not None or not spec.limits_calls):
+            self._cancelled_after = limit
+        elif spec.limits_calls:
+            self._library_limit = limit
         settings = strategies.select_settings(context.strategy, spec.import_path)
         self.client: Any = client_class(
-            _make_budget(context, connections_limit), self.log.connected, **settings
+            self._make_budget(connections_limit), self.log.connected, **settings
         )
         self.admission = None
         schedule = arrivals_of(workload)
@@ -129,8 +147,37 @@ class Recording:
         place = number * log.shards + log.shard - log.slice_began_with
         return first_share(place, self._first_wave)
 
-    def failed(self, error: Exception) -> int:
-        """Return the log's code of an exception.
+    def _make_budget(self, connections_limit: int) -> Budget:
+        workload = self.context.workload
+        settings = self.context.strategy.settings
+        pool = settings.get("pool", connections_limit) or 0
+        if settings.get("library_defaults"):
+            pool = None
+        reads_pieces = workload.reading.first_byte or workload.stream
+        return Budget(
+            pool,
+            workload.limits.timeout,
+            self.context.address.ca_file,
+            None if reads_pieces else workload.reading.chunk_size,
+            workload.reading.decode,
+            self._library_retry,
+            self._library_limit,
+        )
+
+    def wrap_send(self, send: Send, *, awaited: bool) -> Send:
+        """Return a `send` with the retries, and the limit of a call, that the client's
+        library does not do.
+
+        It is called where requests are sent: in the running loop of an asyncio client.
+        """
+        if self._retry_around is not None:
+            send = retry_around(send, self._retry_around, awaited=awaited)
+        if self._cancelled_after is not None:
+            send = limit_call(send, self._cancelled_after)
+        return send
+
+    def failed(self, error: Exception, seconds: float) -> int:
+        """Return the log's code of an exception, raised after these seconds.
 
         Count a connection that was attempted but not opened. Raise a PluginError again:
         the client's code is wrong, and no request can succeed.
@@ -140,6 +187,9 @@ class Recording:
         kind = kind_of(error, self.errors)
         if self._counts_connections and opened_nothing(error, kind):
             self.log.unopened()
+        limit = self._library_limit
+        if limit is not None and seconds > limit - _CLOCK_STEP and "timeout" in kind:
+            kind = CALL_TIMEOUT
         code = self.log.codes.get(kind)
         if code is None:
             code = self.log.error_code(kind, f"{type(error).__name__}: {error}")
@@ -163,22 +213,6 @@ class Recording:
                 return
         _Counting.log = None
         log.close(usage.peak_rss())
-
-
-def _make_budget(context: TrialContext, connections_limit: int) -> Budget:
-    workload = context.workload
-    settings = context.strategy.settings
-    pool = settings.get("pool", connections_limit) or 0
-    if settings.get("library_defaults"):
-        pool = None
-    reads_pieces = workload.reading.first_byte or workload.stream
-    return Budget(
-        pool,
-        workload.limits.timeout,
-        context.address.ca_file,
-        None if reads_pieces else workload.reading.chunk_size,
-        workload.reading.decode,
-    )
 
 
 def preallocate(context: TrialContext) -> None:

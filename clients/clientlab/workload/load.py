@@ -196,9 +196,9 @@ def is_warm(workload: Workload) -> bool:
 
 def is_steady(workload: Workload) -> bool:
     """Return whether only the steady part of a trial counts: a closed load for a
-    duration, on warm connections.
+    duration, on warm connections, whose server does not fail.
     """
-    lasts = workload.load.duration is not None
+    lasts = workload.load.duration is not None and workload.faults is None
     return lasts and not is_open(workload) and is_warm(workload)
 
 

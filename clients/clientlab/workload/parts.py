@@ -200,6 +200,9 @@ class Limits:
     timeout: Time = 30.0
     """Of connecting, and of each wait for bytes."""
 
+    call_timeout: Time | None = None
+    """Of a whole call, with all its attempts."""
+
     request_limit: Time | None = None
     """Of a whole request. None: 30 s more than the timeout."""
 

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from clientlab.errors import FieldError
 from clientlab.text import mask_text
+from clientlab.workload.faults import Faults
 from clientlab.workload.parts import BODY_FIELDS, EventStream
 from clientlab.workload.streams import MOST_EVENTS, check_options
 from clientlab.workload.values import check_bounds
@@ -58,6 +59,8 @@ def check_workload(workload: Workload) -> None:
         _check_cold(workload)
     if workload.stream is not None:
         _check_stream(workload, workload.stream)
+    if workload.faults is not None:
+        _check_faults(workload, workload.faults)
     _check_bodies(workload)
     _check_reading(workload)
     if workload.replay is not None:
@@ -92,6 +95,7 @@ def _check_cold(workload: Workload) -> None:
         "stages": None,
         "requests": 1,
         "shards": 1,
+        "faults": None,
     }
     for name, value in only.items():
         if value_of(workload, name) != value:
@@ -133,6 +137,28 @@ def _check_stream(workload: Workload, stream: EventStream) -> None:
             ["events"], message, also=["requests"], value=f"{stream.events:,}"
         )
     check_options(stream.options, stream.events or 1)
+
+
+def _check_faults(workload: Workload, faults: Faults) -> None:
+    if workload.stream is not None and faults.not_of_streams is not None:
+        message = (
+            f"a stream has no {faults.not_of_streams!r}; write reset, stall or outage"
+        )
+        raise FieldError(["faults"], message, also=["stream"])
+    if workload.shards > 1:
+        message = "a trial with faults is not divided; leave out one of them"
+        raise FieldError(["faults"], message, also=["shards"])
+    duration = workload.load.duration
+    for state in faults.states:
+        if duration is None:
+            message = (
+                f"{state}: nobody knows how long a number of requests takes; set a"
+                " duration (-d)"
+            )
+            raise FieldError(["faults"], message, also=["requests"])
+        if state.end > duration:
+            message = f"{state} ends after the trial, which lasts {duration:g} s"
+            raise FieldError(["faults"], message, also=["duration"])
 
 
 def _check_bodies(workload: Workload) -> None:

@@ -123,10 +123,12 @@ def requests_of(
         number = workload.number_of(k)
         own_url = url.replace(NUMBER_FIELD, str(number))
         if delay is not None:
-            own_url = _with_delay(own_url, delay(k))
+            own_url = _with_query(own_url, f"delay={delay(k):.6f}")
         own_headers = headers
         if stream is not None:
             own_headers = {**headers, HEADER: stream(number)}
+        elif workload.faults is not None:
+            own_url = _with_query(own_url, f"call={number}")
         return Request(template.method, own_url, own_headers, body_of())
 
     if varies(workload):
@@ -168,9 +170,9 @@ def _delay_asked(
     return lambda k: whole(k) * share_of(k)
 
 
-def _with_delay(url: str, seconds: float) -> str:
+def _with_query(url: str, parameter: str) -> str:
     mark = "&" if "?" in url else "?"
-    return f"{url}{mark}delay={seconds:.6f}"
+    return f"{url}{mark}{parameter}"
 
 
 def _recorded_requests(
@@ -191,9 +193,14 @@ def _recorded_requests(
             headers = _merge_headers(workload, found.method, found.body, found.headers)
             one = replace(found, url=base + found.url, headers=headers)
             made[found] = one
-        if delay is None:
+        if delay is None and workload.faults is None:
             return one
-        return replace(one, url=_with_delay(one.url, delay(k)))
+        url = one.url
+        if delay is not None:
+            url = _with_query(url, f"delay={delay(k):.6f}")
+        if workload.faults is not None:
+            url = _with_query(url, f"call={workload.number_of(k)}")
+        return replace(one, url=url)
 
     return request
 
@@ -211,11 +218,17 @@ def _stream_settings(workload: Workload) -> Callable[[int], str] | None:
     )
     if stream.options:
         settings += f"&{stream.options}"
-    if not (stream.first.form or stream.every.form):
-        return lambda _: settings
-    return lambda number: (
-        f"{settings}&seed={int(draw_share(workload.seed, number) * 2**52)}"
-    )
+    is_drawn = stream.first.form or stream.every.form
+
+    def settings_of(number: int) -> str:
+        own = settings
+        if is_drawn:
+            own += f"&seed={int(draw_share(workload.seed, number) * 2**52)}"
+        if workload.faults is not None:
+            own += f"&call={number}"
+        return own
+
+    return settings_of
 
 
 def body_size(workload: Workload) -> int | None:

@@ -235,7 +235,7 @@ class Delay(Written):
 
     def __str__(self) -> str:
         """Return the delay as `parse` reads it, with all its digits."""
-        texts = [_write_time(value) for value in self.values]
+        texts = [write_time(value) for value in self.values]
         if self.form == "lognormal":
             texts[1] = repr(self.values[1])
         return f"{self.form}:{','.join(texts)}" if self.form else texts[0]
@@ -291,7 +291,7 @@ class Delay(Written):
         return lambda number: quantile(draw_share(seed, number))
 
 
-def _write_time(value: float) -> str:
+def write_time(value: float) -> str:
     """Return a time as `parse_time` reads it, in the largest unit that leaves a number
     of at least 1.
     """

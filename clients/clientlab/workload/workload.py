@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any
 
 from clientlab.errors import FieldError, FieldKey
+from clientlab.workload.faults import Faults
 from clientlab.workload.parts import (
     DEFAULT_WARM_UP,
     EventStream,
@@ -93,6 +94,9 @@ class Workload:
 
     delay: Delay | None = None
     """How long the upstream waits before it answers."""
+
+    faults: Faults | None = None
+    """What the upstream does instead of a good answer."""
 
     reading: Reading = field(default_factory=Reading)
     load: Load = field(default_factory=Load)
@@ -326,7 +330,8 @@ def first_beyond(workload: Workload, able: Collection[str]) -> str | None:
 
 DONE_BY_LAB = (
     names_of("load", "limits")
-    | {"path", "delay", "parse", "expect", "chunk_size", "cold", "shards", "seed"}
+    | {"path", "delay", "faults", "parse", "expect", "chunk_size", "cold"}
+    | {"shards", "seed"}
 ) - {"timeout"}
 """Fields that the lab carries out itself, with a client that only gets URLs."""
 
@@ -442,6 +447,7 @@ def varies(workload: Workload) -> bool:
         delays += [workload.stream.first, workload.stream.every]
     return (
         NUMBER_FIELD in workload.request.path
+        or workload.faults is not None
         or any(delay is not None and delay.form for delay in delays)
         or encodes_each(workload)
         or workload.replay is not None

@@ -14,14 +14,16 @@ from clientlab.analysis.received import (
     find_impossible_times,
     hash_request,
 )
+from clientlab.judging.cautions import cautions_of
 from clientlab.observing.samples import Samples, find_delay_shares
+from clientlab.results.figures import BY_KEY
 from clientlab.results.server_counters import ServerCounters, ServerUse
 from clientlab.running.trial_runner import TrialRunner
 from clientlab.testbeds.servers import Endpoint, read_upstream
 from clientlab.trial.context import PeerAddress
 from clientlab.workload.values import Delay, Statuses
 from clientlab.workload.workload import make_workload
-from clients.documents import a_planned_trial
+from clients.documents import a_planned_trial, a_run, a_trial
 from clients.fake_testbed import FakeTestbed
 from clients.sampled import records_of, samples_of
 from mockupstream.metrics import digest_of
@@ -153,7 +155,7 @@ def use_of(
         ({"response_body_bytes": 550}, "bytes of bodies"),
         ({"failed_requests": 10}, "error status"),
         ({"requests": 9}, "keep no answers"),
-        ({"requests": 11}, "the client retries"),
+        ({"requests": 11}, "sends more than it is asked"),
     ],
 )
 def test_the_upstreams_counts_tell_what_a_wrong_function_did(changes, reason):
@@ -162,6 +164,18 @@ def test_the_upstreams_counts_tell_what_a_wrong_function_did(changes, reason):
     workload = make_workload(path="/bytes/50?a=b")
     assert find_difference(found, planned, workload, use_of()) is None
     assert reason in find_difference(found, planned, workload, use_of(**changes))
+
+
+def test_a_client_that_sends_failed_requests_again_is_believed():
+    """Its calls took three requests each, of which the upstream refused two."""
+    sent = samples([0.01] * 10, 0)
+    workload = make_workload(path="/bytes/50?a=b")
+    use = use_of(30, failed_requests=20, response_body_bytes=500)
+    assert find_difference(sent, a_planned_trial(), workload, use) is None
+    trial = a_trial(requests=10, servers=ServerCounters(upstream=use))
+    assert BY_KEY["attempts"].of(trial) == 3
+    [caution] = [one for one in cautions_of(a_run(trial)) if one.kind == "errors"]
+    assert "3.00 requests per call" in caution.text
 
 
 @pytest.mark.parametrize(

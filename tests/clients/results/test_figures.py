@@ -7,6 +7,7 @@ import pytest
 from clientlab.errors import LabError
 from clientlab.results.figures import BY_KEY, FIGURES, find, of_claim
 from clientlab.results.trial import (
+    Attempts,
     Disturbance,
     HighestRate,
     OpenLoad,
@@ -42,9 +43,19 @@ KNOWN = a_trial(
         write_error_seconds=quantiles(0.016, 0.017),
         together_share=0.125,
     ),
+    call_late_seconds=0.375,
     tail_seconds=0.5,
     import_seconds=0.25,
     highest_rate=HighestRate(held=900.0, not_held=1600.0),
+    attempts=Attempts(
+        calls=1000,
+        attempts=1500,
+        carried_out=900,
+        repeated=250,
+        kinds={},
+        statuses={},
+        densest_share=0.125,
+    ),
 )
 
 
@@ -97,6 +108,10 @@ def test_every_figure_is_read_from_a_trial():
         "overhead": 0.001,
         "elapsed": 1.5,
         "errors": 0.25,
+        "attempts": 1.5,
+        "duplicates": 0.25,
+        "densest": 0.125,
+        "limit_late": 0.375,
         "connections": 1,
         "reuse": 1000,
         "cpu": 0.5 / 750,
