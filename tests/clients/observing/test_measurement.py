@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,14 +43,11 @@ def test_a_trial_imports_only_its_own_library(client, foreign):
         f" client = strategies.CLIENTS[{client!r}];"
         " strategies.load(client.import_path); print(*sys.modules)"
     )
-    modules = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    modules = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert client in modules
+    libraries = {"numpy", "pydantic", "rich", "click", "psutil", foreign}
     own = {"clientlab.results", "clientlab.running", "mockupstream"}
-    assert not {foreign, "numpy", "pydantic", "rich", "click", "psutil", *own} & set(
-        modules
-    )
+    assert not (libraries | own) & set(modules)
 
 
 ENVIRONMENT = Interpreter(lab=str(ROOT / "clients"))
@@ -71,9 +67,9 @@ def test_a_cold_trial_finds_only_what_its_library_requires(
     """
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
     workload = make_workload(requests=1, cold=True, warmup=0)
-    context = TrialContext(
-        strategies.find("httpx"), workload, PeerAddress(server.url), str(tmp_path)
-    )
+    strategy = strategies.find("httpx")
+    address = PeerAddress(server.url)
+    context = TrialContext(strategy, workload, address, str(tmp_path))
     measured = measurement.measure(context, interpreter=interpreter)
     assert measured.samples.errors == {}
     log = (tmp_path / "trial.log").read_text(encoding="utf-8")
@@ -182,11 +178,8 @@ def test_cpu_and_memory_are_those_of_all_processes(server):
         return used.ru_utime + used.ru_stime
 
     before = children()
-    outcome = measure(
-        "requests-session@processes",
-        make_workload(requests=400, concurrency=8, warmup=0),
-        server.url,
-    ).outcome
+    workload = make_workload(requests=400, concurrency=8, warmup=0)
+    outcome = measure("requests-session@processes", workload, server.url).outcome
     whole = children() - before
     assert 0.1 * whole < outcome.cpu_seconds < whole
     assert outcome.processes == 8
@@ -214,7 +207,8 @@ def test_memory_above_idle_is_what_the_bodies_cost(strategy, read, least, most):
     with counting_server(lambda _: body) as server:
         workload = make_workload(requests=3, concurrency=1, warmup=1, read=read)
         outcome = measure(strategy, workload, server.url).outcome
-    assert least << 20 <= outcome.peak_pss_bytes - outcome.idle_pss_bytes <= most << 20
+    above_idle = outcome.peak_pss_bytes - outcome.idle_pss_bytes
+    assert least << 20 <= above_idle <= most << 20
     assert outcome.idle_pss_bytes < 64 << 20
 
 
@@ -227,11 +221,8 @@ WANTED = 40
     "strategy", ["http.client", "requests", "aiohttp", "httpx", "pycurl"]
 )
 def test_a_name_that_is_not_found_opens_no_connection(strategy):
-    measured = measure(
-        strategy,
-        make_workload(requests=2, warmup=0, timeout=20),
-        "http://nowhere.invalid:9",
-    )
+    workload = make_workload(requests=2, warmup=0, timeout=20)
+    measured = measure(strategy, workload, "http://nowhere.invalid:9")
     assert measured.samples.errors == {"connect": 2}
     assert measured.outcome.connections_opened == 0
 
@@ -239,7 +230,9 @@ def test_a_name_that_is_not_found_opens_no_connection(strategy):
 def leave_few_descriptors():
     (trial,) = trial_processes()
     used = {int(entry.name) for entry in Path(f"/proc/{trial.pid}/fd").iterdir()}
-    limit = [number for number in range(len(used) + FEW + 1) if number not in used][FEW]
+    possible = range(len(used) + FEW + 1)
+    free = [number for number in possible if number not in used]
+    limit = free[FEW]
     resource.prlimit(trial.pid, resource.RLIMIT_NOFILE, (limit, limit))
 
 
@@ -299,7 +292,11 @@ def test_a_trial_that_is_killed_takes_its_pool_with_it():
 
     def kill_after_some(finished, _failures):
         if finished >= 5 and not pool:
-            (trial,) = (one for one in trial_processes() if one.ppid() == os.getpid())
+            (trial,) = [
+                process
+                for process in trial_processes()
+                if process.ppid() == os.getpid()
+            ]
             pool.extend(trial.children())
             trial.kill()
 
@@ -320,6 +317,16 @@ def test_a_trial_that_is_killed_takes_its_pool_with_it():
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
+def be_silent():
+    return Stall(b"")
+
+
+def never_end():
+    yield HEAD + b"\r\n"
+    while True:
+        yield bytes(1 << 20)
+
+
 def drip():
     yield HEAD + b"Content-Length: 1000000\r\n\r\n"
     while True:
@@ -331,27 +338,28 @@ def drip():
     ("answer", "workload", "limits", "reason"),
     [
         (ok, {"requests": 1_000_000}, {"deadline": 0.6}, "deadline"),
-        (lambda: Stall(b""), {"timeout": 5.0}, {"patience": -4}, "stalled"),
+        (be_silent, {"timeout": 5.0}, {"patience": -4}, "stalled"),
         (drip, {"timeout": 0.5, "request_limit": 0.7}, {}, r"0\.7 s"),
-        (
-            lambda: chain([HEAD + b"\r\n"], repeat(bytes(1 << 20))),
-            {"memory_limit": 200 << 20},
-            {},
-            "200 MiB",
-        ),
+        (never_end, {"memory_limit": 200 << 20}, {}, "200 MiB"),
     ],
     ids=["deadline", "silence", "byte by byte", "endless"],
 )
 def test_a_trial_ends_at_each_of_its_limits(answer, workload, limits, reason):
-    workload = make_workload(
-        **{"requests": 1, "concurrency": 1, "warmup": 0} | workload
-    )
+    usual = {"requests": 1, "concurrency": 1, "warmup": 0}
+    workload = make_workload(**usual | workload)
     with (
         counting_server(lambda _: answer()) as server,
         pytest.raises(TrialFailed, match=reason),
     ):
         measure("http.client@process-chunks", workload, server.url, **limits)
     assert trial_processes() == []
+
+
+def a_context(folder, **options) -> TrialContext:
+    strategy = strategies.find("http.client")
+    workload = make_workload(duration=2.0)
+    address = PeerAddress("http://host")
+    return TrialContext(strategy, workload, address, str(folder), **options)
 
 
 def test_failures_in_a_row_are_counted_until_a_request_succeeds(tmp_path):
@@ -392,20 +400,19 @@ def test_no_client_uses_passwords_or_proxies_of_the_environment_or_keeps_cookies
 ):
     for variable in ("HTTP_PROXY", "http_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
-    (tmp_path / ".netrc").write_text(
-        "default login mine password secret\n", encoding="ascii"
-    )  # for any host
-    (tmp_path / ".netrc").chmod(0o600)
+    netrc = tmp_path / ".netrc"
+    for_any_host = "default login mine password secret\n"
+    netrc.write_text(for_any_host, encoding="ascii")
+    netrc.chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    head = (
-        b"HTTP/1.1 200 OK\r\nSet-Cookie: seen=before; Path=/\r\nContent-Length:"
-        b" 2\r\n\r\n"
-    )
-    with counting_server(lambda _: head + b"{}") as server:
+    monkeypatch.setenv("NETRC", str(netrc))
+    answer = ok().replace(b"\r\n", b"\r\nSet-Cookie: seen=before; Path=/\r\n", 1)
+    with counting_server(lambda _: answer) as server:
         measured = measure(client, make_workload(requests=4, warmup=0), server.url)
-        for name in ("authorization", "cookie"):
-            assert [seen.headers.get(name) for seen in server.seen] == [None] * 4
+        assert len(server.seen) == 4
+        for seen in server.seen:
+            assert "authorization" not in seen.headers
+            assert "cookie" not in seen.headers
     assert measured.samples.errors == {}
 
 
@@ -415,14 +422,7 @@ def test_no_client_uses_passwords_or_proxies_of_the_environment_or_keeps_cookies
     ids=["0.1 s each", "ten waves", "one wave", "unknown", "fixed"],
 )
 def test_a_slice_lasts_for_several_waves(wave, least_waves, slices, tmp_path):
-    context = TrialContext(
-        strategies.find("http.client"),
-        make_workload(duration=2.0),
-        PeerAddress("http://host"),
-        str(tmp_path),
-        slices=8,
-        least_waves=least_waves,
-    )
+    context = a_context(tmp_path, slices=8, least_waves=least_waves)
     assert measurement.choose_slices(context, wave) == slices
 
 

@@ -28,12 +28,10 @@ def write_counters(
     nanoseconds (`threads`).
     """
     (root / "proc/pressure").mkdir(parents=True, exist_ok=True)
-    (root / "proc/stat").write_text(
-        f"cpu  {busy} 10 20 9999 500 3 {busy} {steal} 77 0\ncpu0 1 1 1 1\nintr 5\n"
-    )
-    (root / "proc/pressure/cpu").write_text(
-        f"some avg10=1.00 avg60=0.00 total={total}\nfull avg10=0.00 total=9\n"
-    )
+    stat = f"cpu  {busy} 10 20 9999 500 3 {busy} {steal} 77 0\ncpu0 1 1 1 1\nintr 5\n"
+    (root / "proc/stat").write_text(stat)
+    pressure = f"some avg10=1.00 avg60=0.00 total={total}\nfull avg10=0.00 total=9\n"
+    (root / "proc/pressure/cpu").write_text(pressure)
     for name, delay in threads.items():
         task = root / f"proc/7/task/{name}"
         task.mkdir(parents=True, exist_ok=True)
@@ -54,12 +52,11 @@ def test_a_disturbance_is_the_growth_of_every_counter(tmp_path):
         total=1_250_000,
         threads={7: 9_000_000, 9: 1_000_000},
     )
-    found = compute_disturbance(
-        [(machine, read_machine(tmp_path))], [(threads, read_threads([7], tmp_path))]
-    )
-    assert found.machine_cpu_seconds == pytest.approx(
-        250 / TICK, abs=0.05
-    )  # without this process's own
+    machines = [(machine, read_machine(tmp_path))]
+    waits = [(threads, read_threads([7], tmp_path))]
+    found = compute_disturbance(machines, waits)
+    # Without this process's own.
+    assert found.machine_cpu_seconds == pytest.approx(250 / TICK, abs=0.05)
     assert found.steal_seconds == pytest.approx(2 / TICK)
     assert found.cpu_pressure_seconds == pytest.approx(0.25)
     assert found.run_delay_seconds == pytest.approx(0.006)
@@ -70,9 +67,8 @@ def test_a_counter_that_the_system_does_not_show_is_unknown(tmp_path):
     """Not 0. Only the busy share is read from the real machine, so it may be known."""
     machine = read_machine(tmp_path)
     threads = read_threads([7], tmp_path)
-    found = compute_disturbance(
-        [(machine, read_machine(tmp_path))], [(threads, threads)]
-    )
+    machines = [(machine, read_machine(tmp_path))]
+    found = compute_disturbance(machines, [(threads, threads)])
     assert found == Disturbance(seconds=found.seconds, busy_share=found.busy_share)
 
 
@@ -92,6 +88,11 @@ sys.stdin.read()
 """
 
 
+def wait_until_asleep(task: Path) -> None:
+    while (task / "wchan").read_text(encoding="ascii") in {"", "0"}:
+        os.sched_yield()
+
+
 @pytest.mark.real
 @pytest.mark.skipif(
     not Path("/proc/self/wchan").exists(), reason="the system shows no wait channel"
@@ -102,21 +103,13 @@ sys.stdin.read()
 )
 def test_only_threads_that_wait_for_a_lock_count(waits, share):
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-c", THREADS, *waits], stdin=pipe, stdout=pipe
-    ) as process:
+    command = [sys.executable, "-c", THREADS, *waits]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
         try:
             assert process.stdout.readline() == b"\n"
-            tasks = [
-                task
-                for task in Path(f"/proc/{process.pid}/task").iterdir()
-                if task.name != str(process.pid)
-            ]
-            while any(
-                (task / "wchan").read_text(encoding="ascii") in {"", "0"}
-                for task in tasks
-            ):  # not yet asleep
-                os.sched_yield()
+            for task in Path(f"/proc/{process.pid}/task").iterdir():
+                if task.name != str(process.pid):
+                    wait_until_asleep(task)
             found = LockWaits(lambda: [process.pid])
             found.look()
             assert found.share == share
@@ -128,16 +121,17 @@ def test_threads_without_more_work_are_not_looked_at(tmp_path):
     """After the trial's duration, threads wait for work, which must not count as a
     lock.
     """
-    for thread, channel in {
-        "2": "futex_do_wait",
-        "3": "unix_stream_read_generic",
-    }.items():
+    channels = []
+    for thread in ("2", "3"):
         task = tmp_path / "1" / "task" / thread
         task.mkdir(parents=True)
-        (task / "wchan").write_text(channel, encoding="ascii")
+        channels.append(task / "wchan")
+    first, second = channels
+    first.write_text("futex_do_wait", encoding="ascii")
+    second.write_text("unix_stream_read_generic", encoding="ascii")
     found = LockWaits(lambda: [1], tmp_path)
     found.look()
-    (tmp_path / "1/task/3/wchan").write_text("futex_do_wait", encoding="ascii")
+    second.write_text("futex_do_wait", encoding="ascii")
     found.until = time.perf_counter()
     found.look()
     assert found.share == 0.5

@@ -46,30 +46,18 @@ def put(
     code: int = 0,
 ) -> None:
     """Write a finished request. Its default start is 100 s plus its number."""
-    log.write_late(
-        number,
-        100.0 + number if start is None else start,
-        seconds,
-        10,
-        0 if code else 200,
-        code,
-    )
+    if start is None:
+        start = 100.0 + number
+    status = 0 if code else 200
+    log.write_late(number, start, seconds, 10, status, code)
 
 
 def begin(log: SampleLog, number: int) -> None:
     """Write a record that is not yet done, as a reader may see it in the middle of a
     write.
     """
-    sample_log.write_record(
-        log.buffer,
-        log.base + number * sample_log.RECORD_SIZE,
-        100.0 + number,
-        0.0,
-        0,
-        0,
-        0,
-        0,
-    )
+    place = log.base + number * sample_log.RECORD_SIZE
+    sample_log.write_record(log.buffer, place, 100.0 + number, 0.0, 0, 0, 0, 0)
 
 
 def new_numbers(follower: log_reader.LogFollower) -> list[int]:
@@ -105,9 +93,8 @@ def test_shards_share_the_log_and_each_has_every_third_record(tmp_path):
         for own in (-1, 0, 1, 2):
             made.write_late(own, 100.0 + own, 0.5, shard, 200, 0)
         made.close(0)
-        (tmp_path / f"{os.getpid()}{sample_log.NOTE_SUFFIX}").rename(
-            tmp_path / f"{shard}{sample_log.NOTE_SUFFIX}"
-        )
+        note = tmp_path / f"{os.getpid()}{sample_log.NOTE_SUFFIX}"
+        note.rename(tmp_path / f"{shard}{sample_log.NOTE_SUFFIX}")
     found = log_reader.read_measured(tmp_path)
     assert sorted(found.numbers.tolist()) == list(range(9))
     assert found.records["bytes"].tolist() == [number % 3 for number in found.numbers]
@@ -118,11 +105,10 @@ def test_errors_are_counted_by_kind_with_the_first_message_of_each(tmp_path):
     log = SampleLog(tmp_path, -1, 8)
     put(log, -1, code=log.error_code("protocol", "in the warm-up"))
     reset = log.error_code("reset", "first")
-    assert log.error_code("reset", "second") == reset == sample_log.ERROR_CODES["reset"]
-    strange, stranger = (
-        log.error_code(kind, f"of {kind}")
-        for kind in ("other:Strange", "other:Stranger")
-    )
+    assert reset == sample_log.ERROR_CODES["reset"]
+    assert log.error_code("reset", "second") == reset
+    strange = log.error_code("other:Strange", "a strange one")
+    stranger = log.error_code("other:Stranger", "a stranger one")
     for number, code in enumerate((reset, reset, strange, 0, stranger)):
         put(log, number, code=code)
     log.close(0)
@@ -130,8 +116,8 @@ def test_errors_are_counted_by_kind_with_the_first_message_of_each(tmp_path):
     assert found.errors == {"reset": 2, "other:Strange": 1, "other:Stranger": 1}
     assert found.examples == {
         "reset": "first",
-        "other:Strange": "of other:Strange",
-        "other:Stranger": "of other:Stranger",
+        "other:Strange": "a strange one",
+        "other:Stranger": "a stranger one",
     }
 
 
@@ -150,19 +136,21 @@ def test_a_line_that_was_not_written_whole_hides_no_error(log, tmp_path):
 def test_disk_space_is_reserved_as_it_is_used(tmp_path):
     """The records of a billion requests take 32 GB."""
     log = SampleLog(tmp_path, 0, 10**9)
-    reserved = [(tmp_path / sample_log.RECORDS_FILE).stat().st_size]
-    log.write_late(reserved[0] // sample_log.RECORD_SIZE, 1.0, 1.0, 0, 200, 0)
-    reserved.append((tmp_path / sample_log.RECORDS_FILE).stat().st_size)
+    file = tmp_path / sample_log.RECORDS_FILE
+    reserved = file.stat().st_size
+    beyond = reserved // sample_log.RECORD_SIZE
+    log.write_late(beyond, 1.0, 1.0, 0, 200, 0)
+    grown = file.stat().st_size
     log.close(0)
-    assert reserved == [64 << 20, 128 << 20]
+    assert reserved == 64 << 20
+    assert grown == 128 << 20
 
 
 @pytest.mark.real
 def test_several_processes_write_one_log(log, tmp_path):
     put(log, 0)
-    subprocess.run(
-        [sys.executable, "-c", ANOTHER_PROCESS, tmp_path], check=True, timeout=30
-    )
+    command = [sys.executable, "-c", ANOTHER_PROCESS, tmp_path]
+    subprocess.run(command, check=True, timeout=30)
     put(log, 1, code=log.error_code("other:Strange", "a later one"))
     found = log_reader.read_measured(tmp_path)
     assert found.numbers.tolist() == [0, 1, 5, 40]
@@ -237,18 +225,16 @@ def test_the_log_of_a_divided_trial_begins_with_its_warm_up(shards, tmp_path):
         duration=0.01, concurrency=2000, shards=shards, connections="warm"
     )
     folder = tmp_path / "log"
-    context = TrialContext(
-        strategies.find("aiohttp@semaphore"),
-        workload,
-        PeerAddress("http://127.0.0.1"),
-        str(folder),
-    )
+    strategy = strategies.find("aiohttp@semaphore")
+    address = PeerAddress("http://127.0.0.1")
+    context = TrialContext(strategy, workload, address, str(folder))
     own = context.of_shard(0)
     recording.preallocate(own)
     counted = log_reader.FinishedCounter(folder)
     log, _ = recording._logs.pop((os.getpid(), str(folder)))
     put(log, -own.warm_up)
-    assert log_reader._open(folder / sample_log.RECORDS_FILE)[2]["done"][0] == 1
+    _, _, records = log_reader._open(folder / sample_log.RECORDS_FILE)
+    assert records["done"][0] == 1
     assert counted.count() == 1
     log.close(0)
 
@@ -263,6 +249,7 @@ def test_each_new_record_is_returned_once_whatever_the_order(tmp_path):
         part = numbers[first : first + 1250]
         for number in part:
             put(log, number)
-        assert new_numbers(follower) == sorted(number for number in part if number >= 0)
+        measured = [number for number in part if number >= 0]
+        assert new_numbers(follower) == sorted(measured)
     assert new_numbers(follower) == []
     log.close(0)

@@ -9,7 +9,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from clientlab.observing.samples import RECORD, Samples, read_measured
+from clientlab.observing.samples import Samples, read_measured
 from clientlab.observing.stream_times import StreamTimes, pool_streams, read_streams
 from clientlab.strategies import client_spec, find
 from clientlab.trial.context import PeerAddress, TrialContext
@@ -18,7 +18,10 @@ from clientlab.trial.sample_log import EventLog, write_event
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import Workload, make_workload
 from clients.measured import measure
+from clients.sampled import records_of, samples_of
 from running import gunicorn
+
+FORMATS = ("sse", "jsonl", "openai-chat", "openai-responses", "anthropic")
 
 
 @pytest.fixture(scope="module")
@@ -36,20 +39,20 @@ def receive(url, tmp_path):
     def receive(name: str, workload: Workload) -> tuple[Samples, StreamTimes]:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
-        factory = CallerFactory(
-            TrialContext(find(name), workload, PeerAddress(url), str(folder))
-        )
+        context = TrialContext(find(name), workload, PeerAddress(url), str(folder))
+        factory = CallerFactory(context)
+        numbers = range(-1, workload.load.requests)
 
         async def send_awaited() -> None:
             caller = await factory.aopen(1)
-            await caller.send_all(range(-1, workload.load.requests))
+            await caller.send_all(numbers)
             await caller.close()
 
         if client_spec(find(name).client).kind == "asyncio":
             asyncio.run(send_awaited())
         else:
             caller = factory.open(1)
-            caller.send_all(range(-1, workload.load.requests))
+            caller.send_all(numbers)
             caller.close()
         samples = read_measured(folder)
         return samples, read_streams(folder, samples)
@@ -99,13 +102,12 @@ def test_every_event_is_recorded_once_with_the_moments_of_its_write_and_its_arri
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("strategy", ["openai-async@workers", "anthropic@threads"])
-def test_the_processes_of_trials_record_the_events_of_all_streams(strategy, url):
-    found = measure(
-        strategy,
-        streams("openai-chat" if "openai" in strategy else "anthropic", concurrency=2),
-        url,
-    )
+@pytest.mark.parametrize(
+    ("strategy", "form"),
+    [("openai-async@workers", "openai-chat"), ("anthropic@threads", "anthropic")],
+)
+def test_the_processes_of_trials_record_the_events_of_all_streams(strategy, form, url):
+    found = measure(strategy, streams(form, concurrency=2), url)
     assert found.samples.errors == {}
     assert found.streams.events == 40
     assert found.streams.disordered == 0
@@ -115,29 +117,21 @@ def test_the_processes_of_trials_record_the_events_of_all_streams(strategy, url)
 def test_a_stream_that_waits_for_512_bytes_has_a_lag(receive):
     """Without chunks, `iter_lines` waits until its buffer is full."""
     sized = streams(stream_options="sized=1", events=20)
-    late, soon = (
-        receive(client, sized)[1]
-        for client in ("requests-lines", "requests-lines?chunk_size=1")
-    )
-    assert np.median(late.lags) > 0.01 > np.median(soon.lags)
+    _, late = receive("requests-lines", sized)
+    _, soon = receive("requests-lines?chunk_size=1", sized)
+    assert np.median(late.lags) > 0.01
+    assert np.median(soon.lags) < 0.01
     assert late.together > 40
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("client", ["http.client", "httpx2-sse", "openai"])
 def test_events_of_another_server_are_counted_by_their_format(client, receive):
-    for form in client_spec(client).formats or (
-        "sse",
-        "jsonl",
-        "openai-chat",
-        "openai-responses",
-        "anthropic",
-    ):
+    for form in client_spec(client).formats or FORMATS:
         headers = {"X-Stream": f"format={form}&events=7&every=1ms"}
         path = "/stream" if form in {"sse", "jsonl"} else "/"
-        samples, times = receive(
-            client, streams(form, marks=False, headers=headers, path=path)
-        )
+        workload = streams(form, marks=False, headers=headers, path=path)
+        samples, times = receive(client, workload)
         assert samples.errors == {}
         assert len(times.lags) == 0
         assert times.events == 28
@@ -145,40 +139,32 @@ def test_events_of_another_server_are_counted_by_their_format(client, receive):
 
 @pytest.mark.real
 def test_a_response_without_events_is_an_error(receive):
-    for workload, kind in (
-        (streams(marks=False, path="/todos/1"), "events-missing"),
-        (streams(stream_options="colour=red"), "status-4xx"),
-    ):
-        assert receive("aiohttp", workload)[0].errors == {kind: 4}
+    without, _ = receive("aiohttp", streams(marks=False, path="/todos/1"))
+    assert without.errors == {"events-missing": 4}
+    refused, _ = receive("aiohttp", streams(stream_options="colour=red"))
+    assert refused.errors == {"status-4xx": 4}
 
 
-def logged(folder, marks, starts=(0.0, 0.0), started=1.0) -> Samples:
-    """Log events of two requests: (request, seconds of arrival, number, seconds of
-    write) each.
+def read(folder, *marks) -> StreamTimes:
+    """Return the times of the events of two requests, both sent at 1 s: (request,
+    seconds of arrival, number, seconds of write) each.
     """
     log = EventLog(folder)
     for request, at, number, written in marks:
         mark = b"%06d%018d%06d" % (number, round(written * 1e9), 250)
         write_event(log.buffer, log.next_place(), request, at, mark, 1)
     log.close()
-    records = np.zeros(2, RECORD)
-    records["start"] = [started + offset for offset in starts]
-    return Samples(records, np.arange(2), {}, {}, {})
+    return read_streams(folder, samples_of(records_of(1.0, [0.0, 0.0])))
 
 
 def test_times_of_streams(tmp_path):
-    found = read_streams(
+    found = read(
         tmp_path,
-        logged(
-            tmp_path,
-            [
-                (1, 1.5, 0, 1.4),
-                (0, 1.2, 0, 1.1),
-                (0, 1.8, 1, 1.15),
-                (0, 1.8, 2, 1.7),
-                (-1, 1.0, 0, 0.9),
-            ],
-        ),
+        (1, 1.5, 0, 1.4),
+        (0, 1.2, 0, 1.1),
+        (0, 1.8, 1, 1.15),
+        (0, 1.8, 2, 1.7),
+        (-1, 1.0, 0, 0.9),
     )
     assert found.numbers.tolist() == [0, 1]
     assert found.first.tolist() == pytest.approx([0.2, 0.5])
@@ -192,15 +178,13 @@ def test_times_of_streams(tmp_path):
     assert both.together == 4
 
 
-def test_events_out_of_order_and_clocks_of_other_machines_are_noticed(tmp_path):
-    assert (
-        read_streams(
-            tmp_path, logged(tmp_path, [(0, 1.2, 1, 1.1), (0, 1.3, 0, 1.2)])
-        ).disordered
-        == 1
-    )
-    other = tmp_path / "other"
-    found = read_streams(other, logged(other, [(0, 1.2, 0, 500.1), (0, 1.3, 1, 500.2)]))
+def test_events_out_of_order_are_noticed(tmp_path):
+    found = read(tmp_path, (0, 1.2, 1, 1.1), (0, 1.3, 0, 1.2))
+    assert found.disordered == 1
+
+
+def test_clocks_of_other_machines_are_noticed(tmp_path):
+    found = read(tmp_path, (0, 1.2, 0, 500.1), (0, 1.3, 1, 500.2))
     assert len(found.lags) == 0
     assert found.together is None
     assert len(found.late) == 2

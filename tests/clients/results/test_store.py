@@ -15,12 +15,12 @@ import pytest
 
 from clientlab.analysis.kept_samples import write
 from clientlab.errors import IncompleteRun, LabError
-from clientlab.observing.samples import RECORD, Samples
 from clientlab.results.document import Run
 from clientlab.results.store import HOLD_FILE, JOURNAL_FILE, RUN_FILE, Store, read_run
 from clientlab.workload.values import Delay
 from clientlab.workload.workload import make_workload
 from clients.documents import a_measured_trial, a_run, a_trial
+from clients.sampled import records_of, samples_of
 
 NAMES = (
     "20240101-000000-demo-aaaa",
@@ -77,12 +77,16 @@ def test_a_journal_adds_no_trial_twice_and_no_line_that_was_cut_short(store, jou
     removal of the journal.
     """
     whole = journal.read_bytes()
+
+    def orders() -> list[int]:
+        return [trial.planned.order for trial in store.read(NAMES[2]).trials]
+
     for length in (1, len(whole) // 2, len(whole) - 1):
         journal.write_bytes(whole + whole[:length])
-        assert [trial.planned.order for trial in store.read(NAMES[2]).trials] == [0]
+        assert orders() == [0]
     store.save(store.read(NAMES[2]))
     journal.write_bytes(whole)
-    assert [trial.planned.order for trial in store.read(NAMES[2]).trials] == [0]
+    assert orders() == [0]
 
 
 @pytest.mark.parametrize(
@@ -101,23 +105,22 @@ def test_a_journal_with_a_line_that_is_no_trial_of_the_run_is_refused(
 ):
     with journal.open("ab") as file:
         file.write(line)
-    with pytest.raises(
-        LabError, match=f"{message}[^\n]*; the file was changed or damaged$"
-    ):
+    expected = f"{message}[^\n]*; the file was changed or damaged$"
+    with pytest.raises(LabError, match=expected):
         store.read(NAMES[2])
 
 
 def test_a_full_disk_leaves_the_last_save_whole(store):
     file = store.find(NAMES[0])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = file.read_bytes()
     run = store.read(NAMES[0])
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, hard))
     try:
         with pytest.raises(IncompleteRun, match=f"{file}: File too large"):
             store.save(run.updated(trials=run.trials * 2))
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [RUN_FILE]
 
@@ -209,16 +212,12 @@ def test_a_run_file_may_be_packed_by_gzip(tmp_path):
 
 
 def test_each_column_has_every_request_in_the_order_of_its_start(tmp_path):
-    records = np.zeros(3, RECORD)
-    records["start"] = [100.5, 101.0, 103.0]
-    records["seconds"] = [0.25, 0.5, 1.0]
+    records = records_of([100.5, 101.0, 103.0], [0.25, 0.5, 1.0], [0, 6, 64])
     records["elapsed"] = [0.125, 0.25, 0.5]
     records["bytes"] = [150, 0, 0]
     records["status"] = [200, 0, 0]
-    records["error"] = [0, 6, 64]
-    samples = Samples(
-        records, np.array([7, 5, 9]), {}, {}, {6: "reset", 64: "other:Odd"}
-    )
+    kinds = {6: "reset", 64: "other:Odd"}
+    samples = samples_of(records, np.array([7, 5, 9]), kinds)
     workload = make_workload(requests=3, delay=Delay.parse("100ms"), elapsed=True)
     kept = write(tmp_path, a_trial("urllib3", 2, order=3), workload, samples, 100.0)
     expected = {
@@ -240,7 +239,8 @@ def test_each_column_has_every_request_in_the_order_of_its_start(tmp_path):
         told = {name: columns[name].tolist() for name in columns.files}
     assert told.keys() == expected.keys()
     for name, values in expected.items():
-        assert told[name] == (
-            pytest.approx(values, nan_ok=True) if name.endswith("seconds") else values
-        ), name
+        if name.endswith("seconds"):
+            assert told[name] == pytest.approx(values, nan_ok=True), name
+        else:
+            assert told[name] == values, name
     assert [path.name for path in kept.parent.iterdir()] == ["trial-0003.npz"]

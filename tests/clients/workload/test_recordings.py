@@ -5,6 +5,7 @@ recorded times.
 from __future__ import annotations
 
 import json
+import re
 from itertools import zip_longest
 
 import pytest
@@ -37,32 +38,31 @@ def caddy_line(uri: str, ts: object = 1.5, **changes) -> str:
         "uri": uri,
         "headers": {"Accept": ["x/y"], "Cookie": ["REDACTED"]},
     }
-    request |= {key: changes.pop(key) for key in list(changes) if key in request}
-    return json.dumps(
-        {
-            "ts": ts,
-            "logger": "http.log.access.log0",
-            "request": request,
-            "status": 200,
-            **changes,
-        }
-    )
+    for name in request.keys() & changes.keys():
+        request[name] = changes.pop(name)
+    line = {
+        "ts": ts,
+        "logger": "http.log.access.log0",
+        "request": request,
+        "status": 200,
+    }
+    return json.dumps(line | changes)
 
 
 def har_of(*requests: dict, times=()) -> str:
-    made = ({"method": "GET", "headers": [], **one} for one in requests)
-    entries = [
-        {"request": one, "startedDateTime": time}
-        for one, time in zip_longest(made, times)
-    ]
+    entries = []
+    for request, time in zip_longest(requests, times):
+        whole = {"method": "GET", "headers": [], **request}
+        entries.append({"request": whole, "startedDateTime": time})
     return json.dumps({"log": {"entries": entries}})
 
 
 @pytest.fixture
 def replay(tmp_path):
     def write(*lines: str, **fields) -> Workload:
-        (tmp_path / "recorded").write_text("\n".join(lines), encoding="utf-8")
-        return make_workload(replay=str(tmp_path / "recorded"), **fields)
+        path = tmp_path / "recorded"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        return make_workload(replay=str(path), **fields)
 
     return write
 
@@ -72,7 +72,11 @@ def recorded_for(workload: Workload) -> Recorded:
 
 
 def lines_of(recorded: Recorded) -> list[str]:
-    return [f"{one.method} {one.url}" for one in recorded.requests]
+    return [f"{request.method} {request.url}" for request in recorded.requests]
+
+
+def starts_of(schedule) -> list[float]:
+    return [schedule.start_of(number) for number in range(schedule.count)]
 
 
 @pytest.mark.parametrize(
@@ -82,16 +86,14 @@ def test_equal_requests_of_an_access_log_become_one_with_a_weight(replay, end):
     """POST, the bytes of a TLS handshake, a timeout and OPTIONS * are left out."""
     wanted = ("GET /a?b=c HTTP/1.1", "HEAD / HTTP/2.0", "GET /a?b=c HTTP/1.0")
     others = ("POST /a HTTP/1.1", "\\x16\\x03", "-", "OPTIONS * HTTP/1.0")
-    recorded = recorded_for(
-        replay(*(log_line(one, end=end) for one in (*wanted, *others)), "")
-    )
+    lines = [log_line(line, end=end) for line in (*wanted, *others)]
+    recorded = recorded_for(replay(*lines, ""))
     assert lines_of(recorded) == ["GET /a?b=c", "HEAD /"]
     assert recorded.weights == [2, 1]
-    assert {one.body for one in recorded.requests} == {None}
-    assert [
-        text.split()[0] for text in recorded.left_out.split(", ") if text[0].isdigit()
-    ] == ["1", "3"]
-    once = recorded_for(replay(*(log_line(one, end=end) for one in wanted[:2])))
+    for request in recorded.requests:
+        assert request.body is None
+    assert re.findall(r"(?:^|, )(\d+) ", recorded.left_out) == ["1", "3"]
+    once = recorded_for(replay(*lines[:2]))
     assert lines_of(once) == ["GET /a?b=c", "HEAD /"]
     assert once.weights == []
     assert once.left_out == ""
@@ -109,10 +111,8 @@ def test_a_log_of_caddy_has_other_lines_and_other_hosts(replay):
     recorded = recorded_for(replay(*lines))
     assert lines_of(recorded) == ["GET /1", "GET /2"]
     assert recorded.requests[0].headers == {"Accept": "x/y"}
-    assert (
-        recorded.left_out
-        == "2 that are not HTTP requests, 1 for other hosts than a.test"
-    )
+    others = "2 that are not HTTP requests, 1 for other hosts than a.test"
+    assert recorded.left_out == others
 
 
 TRAEFIK = [
@@ -213,32 +213,31 @@ def test_logs_of_other_proxies_have_hosts_and_starts(replay, lines, prefix):
 
     Times are the starts, not the ends that the lines also have.
     """
-    recorded = recorded_for(replay(*(prefix + line for line in lines)))
+    prefixed = [prefix + line for line in lines]
+    recorded = recorded_for(replay(*prefixed))
     assert lines_of(recorded) == ["GET /1"]
     assert recorded.weights == [2]
     assert sorted(recorded.left_out.split(", ")) == [
         "1 for other hosts than a.test",
         "1 that are not HTTP requests",
     ]
-    timed = recorded_for(replay(*(prefix + line for line in lines), replay_times=True))
+    timed = recorded_for(replay(*prefixed, replay_times=True))
     assert list(timed.times) == pytest.approx([0, 1.375])
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "good"),
     [
-        log_line("GET /2 HTTP/1.1").replace(" 200 -", " - -"),
-        envoy_lines(status="-")[0],
-        ALB.format(
-            kind="http", second=3, status="-", line="GET http://a.test:80/2 HTTP/1.1"
+        (
+            log_line("GET /2 HTTP/1.1").replace(" 200 -", " - -"),
+            log_line("GET /1 HTTP/1.1"),
         ),
+        (envoy_lines(status="-")[0], log_line("GET /1 HTTP/1.1")),
+        (OTHER_LOGS["alb"][0].replace(" 200 -", " - -"), OTHER_LOGS["alb"][0]),
     ],
 )
-def test_a_line_without_a_status_is_left_out_alone(replay, line):
+def test_a_line_without_a_status_is_left_out_alone(replay, line, good):
     """The answer of another line is known, and so is its request."""
-    good = (
-        OTHER_LOGS["alb"][0] if line.startswith("http") else log_line("GET /1 HTTP/1.1")
-    )
     recorded = recorded_for(replay(line, good))
     assert lines_of(recorded) == ["GET /1"]
     assert recorded.left_out == "1 without a status"
@@ -259,12 +258,9 @@ def test_targets_of_vegeta_have_lists_of_headers_and_bodies_in_base64(replay):
     assert second.method == "PUT"
     assert second.body == b"hi"
     assert second.headers == {"X": "1, 2", "Cookie": "a; b"}
-    with pytest.raises(FieldError, match="line 1: its body"):  # it may be text
-        recorded_for(
-            replay(
-                json.dumps({"method": "PUT", "url": "http://a.test", "body": "aGk="})
-            )
-        )
+    may_be_text = {"method": "PUT", "url": "http://a.test", "body": "aGk="}
+    with pytest.raises(FieldError, match="line 1: its body"):
+        recorded_for(replay(json.dumps(may_be_text)))
 
 
 def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay):
@@ -274,16 +270,12 @@ def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay)
     (request,) = recorded_for(replay(har_of(form))).requests
     assert request.body == b"q=a+b%26&e="
     assert request.headers == {"Content-Type": posted["mimeType"]}
-    upload = {
-        **form,
-        "postData": {**posted, "mimeType": "multipart/form-data; boundary=x"},
-    }
+    parts = posted | {"mimeType": "multipart/form-data; boundary=x"}
+    har = har_of(form, form | {"postData": parts})
     with pytest.raises(FieldError, match=r"entry 2: .*parameters"):
-        recorded_for(replay(har_of(form, upload)))
-    assert (
-        recorded_for(replay(har_of(form, upload), skip_bad=True)).left_out
-        == "1 that cannot be read"
-    )
+        recorded_for(replay(har))
+    skipped = recorded_for(replay(har, skip_bad=True))
+    assert skipped.left_out == "1 that cannot be read"
 
 
 @pytest.mark.parametrize(
@@ -302,9 +294,8 @@ def test_form_parameters_of_a_har_are_encoded_and_parts_of_files_refused(replay)
     ],
 )
 def test_another_format_is_refused_with_those_that_are_supported(replay, lines):
-    with pytest.raises(
-        FieldError, match=r"HAR.*JSON Lines.*vegeta.*Caddy.*nginx"
-    ) as refusal:
+    formats = r"HAR.*JSON Lines.*vegeta.*Caddy.*nginx"
+    with pytest.raises(FieldError, match=formats) as refusal:
         recorded_for(replay(*lines, skip_bad=True))
     assert "\n" not in str(refusal.value)
 
@@ -326,39 +317,33 @@ def test_an_entry_that_cannot_be_read_is_named_or_skipped_and_counted(replay):
         recorded_for(replay(log_line("POST /a HTTP/1.1")))
 
 
-TIMED = [
-    (
-        [
-            log_line(f"GET /{k} HTTP/1.1", second)
-            for k, second in enumerate([30, 30, 31, 30, 33])
-        ],
-        [0, 1 / 3, 2 / 3, 1, 3],
-        "01324",
-    ),
-    (
-        [
-            caddy_line("/0", 100.5, duration=0.5),
-            caddy_line("/1", 101.75, duration=2),
-            caddy_line("/2", 100.25),
-        ],
-        [0, 0.25, 0.5],
-        "102",
-    ),
-    (
-        [
-            har_of(
-                *({"url": f"http://a.test/{k}"} for k in range(2)),
-                times=["2025-10-10T13:55:36.250Z", "2025-10-10T15:55:36.125+02:00"],
-            )
-        ],
-        [0, 0.125],
-        "10",
-    ),
+TIMED_LOG = [
+    log_line("GET /0 HTTP/1.1", 30),
+    log_line("GET /1 HTTP/1.1", 30),
+    log_line("GET /2 HTTP/1.1", 31),
+    log_line("GET /3 HTTP/1.1", 30),
+    log_line("GET /4 HTTP/1.1", 33),
 ]
+TIMED_CADDY = [
+    caddy_line("/0", 100.5, duration=0.5),
+    caddy_line("/1", 101.75, duration=2),
+    caddy_line("/2", 100.25),
+]
+TIMED_HAR = har_of(
+    {"url": "http://a.test/0"},
+    {"url": "http://a.test/1"},
+    times=["2025-10-10T13:55:36.250Z", "2025-10-10T15:55:36.125+02:00"],
+)
 
 
 @pytest.mark.parametrize(
-    ("lines", "starts", "order"), TIMED, ids=["access log", "caddy", "har"]
+    ("lines", "starts", "order"),
+    [
+        (TIMED_LOG, [0, 1 / 3, 2 / 3, 1, 3], "01324"),
+        (TIMED_CADDY, [0, 0.25, 0.5], "102"),
+        ([TIMED_HAR], [0, 0.125], "10"),
+    ],
+    ids=["access log", "caddy", "har"],
 )
 def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, order):
     """Sorted, and relative to the first. Shards keep the start of every request."""
@@ -366,25 +351,21 @@ def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, 
     check_load(workload)
     assert is_open(workload)
     assert is_warm(workload)
-    assert workload.load.requests == len(starts)
-    assert lines_of(recorded_for(workload)) == [f"GET /{k}" for k in order]
+    count = len(starts)
+    assert workload.load.requests == count
+    assert lines_of(recorded_for(workload)) == [f"GET /{name}" for name in order]
     schedule = arrivals_of(workload)
-    parts = [take_share(workload, index, 2) for index in range(2)]
-    assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(
-        starts
-    )
-    assert schedule.length == pytest.approx(
-        starts[-1] * len(starts) / (len(starts) - 1)
-    )
-    assert [schedule.due(start + 1e-6) for start in (-1.0, *starts)] == list(
-        range(len(starts) + 1)
-    )
+    assert starts_of(schedule) == pytest.approx(starts)
+    assert schedule.length == pytest.approx(starts[-1] * count / (count - 1))
+    assert schedule.due(-1.0) == 0
+    for number, start in enumerate(starts, start=1):
+        assert schedule.due(start + 1e-6) == number
     assert longest_pause(workload) <= schedule.length
-    for index, part in enumerate(map(arrivals_of, parts)):
-        assert [part.start_of(k) for k in range(part.count)] == pytest.approx(
-            starts[index::2]
-        )
-    assert sum(map(requests_in, parts)) == len(starts)
+    first = take_share(workload, 0, 2)
+    second = take_share(workload, 1, 2)
+    assert starts_of(arrivals_of(first)) == pytest.approx(starts[::2])
+    assert starts_of(arrivals_of(second)) == pytest.approx(starts[1::2])
+    assert requests_in(first) + requests_in(second) == count
 
 
 @pytest.mark.parametrize(
@@ -395,17 +376,12 @@ def test_recorded_times_are_the_schedule_of_an_open_load(replay, lines, starts, 
     ],
 )
 def test_longer_gaps_of_a_recording_are_shortened(replay, moments, starts):
-    lines = [caddy_line(f"/{k}", moment) for k, moment in enumerate(moments)]
-    assert (
-        recorded_for(replay(*lines, replay_times=True)).times[-1]
-        == moments[-1] - moments[0]
-    )
+    lines = [caddy_line("/", moment) for moment in moments]
+    recorded = recorded_for(replay(*lines, replay_times=True))
+    assert recorded.times[-1] == moments[-1] - moments[0]
     workload = pin_recorded_requests(replay(*lines, replay_times=True, max_gap=2.0))
     check_load(workload)
-    schedule = arrivals_of(workload)
-    assert [schedule.start_of(k) for k in range(schedule.count)] == pytest.approx(
-        starts
-    )
+    assert starts_of(arrivals_of(workload)) == pytest.approx(starts)
 
 
 @pytest.mark.parametrize(
@@ -415,15 +391,14 @@ def test_longer_gaps_of_a_recording_are_shortened(replay, moments, starts):
         ([caddy_line("/")], {"max_gap": 2.0, "replay_times": False}, "max_gap"),
         ([log_line("GET / HTTP/1.1")], {}, "replay"),
         ([caddy_line("/", None), caddy_line("/")], {}, "replay"),
-        (TIMED[0][0], {"requests": 3}, "requests"),
-        (TIMED[0][0], {"duration": 3.0}, "duration"),
-        (TIMED[0][0], {"rate": 3.0}, "rate"),
-        (TIMED[0][0], {"arrivals": "poisson"}, "arrivals"),
+        (TIMED_LOG, {"requests": 3}, "requests"),
+        (TIMED_LOG, {"duration": 3.0}, "duration"),
+        (TIMED_LOG, {"rate": 3.0}, "rate"),
+        (TIMED_LOG, {"arrivals": "poisson"}, "arrivals"),
     ],
 )
 def test_recorded_times_need_times_and_no_other_schedule(replay, lines, fields, key):
+    workload = replay(*lines, **{"replay_times": True} | fields)
     with pytest.raises(FieldError) as refusal:
-        check_load(
-            pin_recorded_requests(replay(*lines, **{"replay_times": True, **fields}))
-        )
+        check_load(pin_recorded_requests(workload))
     assert refusal.value.key == (key,)

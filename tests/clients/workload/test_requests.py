@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections import Counter
 
 import pytest
 
@@ -17,7 +16,7 @@ from clientlab.workload.recordings import pin_recorded_requests, read_recorded_r
 from clientlab.workload.refusals import check_workload
 from clientlab.workload.requests import requests_of
 from clientlab.workload.values import Delay
-from clientlab.workload.workload import Workload, make_workload, varies
+from clientlab.workload.workload import Request, Workload, make_workload, varies
 
 BASE = "http://127.0.0.1:8000"
 LINES = (
@@ -39,25 +38,29 @@ LINES = (
 
 
 def sent(workload: Workload, count: int):
-    made = requests_of(workload, BASE)
+    make = requests_of(workload, BASE)
+    requests = [make(number) for number in range(count)]
     return [
-        (one.method, one.url.removeprefix(BASE), one.body)
-        for one in map(made, range(count))
+        (request.method, request.url.removeprefix(BASE), request.body)
+        for request in requests
     ]
 
 
+def first_request(*, awaited: bool = False, **fields) -> Request:
+    make = requests_of(make_workload(**fields), BASE, awaited=awaited)
+    return make(0)
+
+
 def body_of(**fields):
-    return requests_of(make_workload(**fields), BASE)(0).body
+    return first_request(**fields).body
 
 
 def file_of(tmp_path, *lines) -> str:
     path = tmp_path / "requests.jsonl"
-    path.write_text(
-        "".join(
-            f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines
-        ),
-        "utf-8",
-    )
+    with path.open("w", encoding="utf-8") as file:
+        for line in lines:
+            text = line if isinstance(line, str) else json.dumps(line)
+            print(text, file=file)
     return str(path)
 
 
@@ -75,20 +78,18 @@ def test_the_number_of_the_request_replaces_k(path, base, urls):
 
 @pytest.mark.parametrize(("path", "joint"), [("/", "/?"), ("/x?y=1", "/x?y=1&")])
 def test_a_delay_is_requested_in_the_query(path, joint):
-    assert (
-        requests_of(make_workload(path=path, delay=Delay.parse("140ms")), BASE)(3).url
-        == f"{BASE}{joint}delay=0.140000"
-    )
-    drawn = requests_of(
-        make_workload(path=path, delay=Delay.parse("uniform:1s,2s"), seed=5), BASE
-    )
+    constant = first_request(path=path, delay=Delay.parse("140ms"))
+    assert constant.url == f"{BASE}{joint}delay=0.140000"
+    delay = Delay.parse("uniform:1s,2s")
+    make = requests_of(make_workload(path=path, delay=delay, seed=5), BASE)
     for number in range(5):
-        wanted = Delay.parse("uniform:1s,2s").at(5)(number)
-        assert drawn(number).url == f"{BASE}{joint}delay={wanted:.6f}"
+        wanted = delay.at(5)(number)
+        assert make(number).url == f"{BASE}{joint}delay={wanted:.6f}"
 
 
 def test_a_payload_is_json_of_the_requested_size_and_depends_on_the_seed():
-    first, second = (body_of(payload_size=5000, seed=seed) for seed in (1, 2))
+    first = body_of(payload_size=5000, seed=1)
+    second = body_of(payload_size=5000, seed=2)
     data = json.loads(first)["data"]
     assert len(data) == 5000
     assert data.isalnum()
@@ -102,13 +103,13 @@ def test_a_payload_is_json_of_the_requested_size_and_depends_on_the_seed():
 def test_an_upload_has_the_requested_size_and_the_same_bytes_in_every_form(size):
     whole = body_of(upload_size=size, seed=3)
     streamed = body_of(upload_size=size, seed=3, upload="stream")
-    assert len(whole) == len(streamed) == size
-    assert [b"".join(streamed) for _ in range(2)] == [whole] * 2
+    assert len(whole) == size
+    assert len(streamed) == size
+    for _ in range(2):
+        assert b"".join(streamed) == whole
     read = streamed.reader()
     assert b"".join(iter(lambda: read(1000), b"")) == whole
-    awaited = requests_of(
-        make_workload(upload_size=size, seed=3, upload="stream"), BASE, awaited=True
-    )(0).body
+    awaited = body_of(upload_size=size, seed=3, upload="stream", awaited=True)
 
     async def read_all(body):
         return b"".join([block async for block in body])
@@ -119,21 +120,11 @@ def test_an_upload_has_the_requested_size_and_the_same_bytes_in_every_form(size)
 
 
 def test_headers_are_equal_for_all_clients_and_can_be_overridden():
-    pinned = requests_of(make_workload(), BASE)(0).headers
-    assert pinned == {
-        "Accept": "*/*",
-        "Accept-Encoding": "identity",
-        "User-Agent": pinned["User-Agent"],
-    }
-    changed = requests_of(
-        make_workload(headers={"accept-encoding": "gzip", "X-Mine": "1"}), BASE
-    )(0).headers
-    assert changed == {
-        "Accept": "*/*",
-        "User-Agent": pinned["User-Agent"],
-        "accept-encoding": "gzip",
-        "X-Mine": "1",
-    }
+    pinned = first_request().headers
+    usual = {"Accept": "*/*", "User-Agent": pinned["User-Agent"]}
+    assert pinned == usual | {"Accept-Encoding": "identity"}
+    own = {"accept-encoding": "gzip", "X-Mine": "1"}
+    assert first_request(headers=own).headers == usual | own
 
 
 def test_the_requests_of_a_file_are_sent_in_order_and_repeated(tmp_path):
@@ -147,9 +138,8 @@ def test_the_requests_of_a_file_are_sent_in_order_and_repeated(tmp_path):
         ("PUT", "/d", b"\0\1"),
         ("GET", "/a", None),
     ]
-    assert (
-        requests_of(workload, BASE)(-1).url == f"{BASE}/d"
-    )  # the warm-up counts from below zero
+    of_warm_up = requests_of(workload, BASE)(-1)
+    assert of_warm_up.url == f"{BASE}/d"
 
 
 def test_recorded_headers_override_the_labs_own_and_the_workloads_override_both(
@@ -159,52 +149,42 @@ def test_recorded_headers_override_the_labs_own_and_the_workloads_override_both(
 
     A JSON body sets its type, unless the line does.
     """
-    made = requests_of(
-        make_workload(replay=file_of(tmp_path, *LINES), headers={"x-a": "mine"}), BASE
-    )
-    assert made(1).headers == {**made(0).headers, "Content-Type": "application/json"}
-    assert made(0).headers["x-a"] == "mine"
-    assert made(2).headers["content-type"] == "text/plain"
-    assert made(0).headers["Accept-Encoding"] == "identity"
-    assert "Host" not in made(1).headers
+    workload = make_workload(replay=file_of(tmp_path, *LINES), headers={"x-a": "mine"})
+    make = requests_of(workload, BASE)
+    first, second, third = [make(number).headers for number in range(3)]
+    assert first["x-a"] == "mine"
+    assert first["Accept-Encoding"] == "identity"
+    assert second == {**first, "Content-Type": "application/json"}
+    assert "Host" not in second
+    assert third["content-type"] == "text/plain"
 
 
 def test_requests_with_weights_are_drawn_by_the_seed(tmp_path):
     """Each is drawn as often as its weight says, independently of the delays."""
-    path = file_of(
-        tmp_path, {"path": "/often", "weight": 9}, {"path": "/seldom", "weight": 1}
-    )
+    often = {"path": "/often", "weight": 9}
+    seldom = {"path": "/seldom", "weight": 1}
+    path = file_of(tmp_path, often, seldom)
     drawn = sent(make_workload(replay=path), 4000)
     assert drawn == sent(make_workload(replay=path), 4000)
     assert drawn != sent(make_workload(replay=path, seed=2), 4000)
-    assert Counter(url for _, url, _ in drawn)["/seldom"] == pytest.approx(400, abs=80)
-    delayed = requests_of(
-        make_workload(replay=path, delay=Delay.parse("uniform:0ms,100ms")), BASE
-    )
-    delays = [
-        float(delayed(k).url.split("delay=")[1])
-        for k in range(4000)
-        if "seldom" in delayed(k).url
-    ]
+    paths = [url for _, url, _ in drawn]
+    assert paths.count("/seldom") == pytest.approx(400, abs=80)
+    delayed = make_workload(replay=path, delay=Delay.parse("uniform:0ms,100ms"))
+    urls = [url for _, url, _ in sent(delayed, 4000) if "seldom" in url]
+    delays = [float(url.split("delay=")[1]) for url in urls]
     assert 0.04 < sum(delays) / len(delays) < 0.06
 
 
 def test_a_har_file_is_sent_without_compression_and_pseudo_headers(tmp_path):
     """Entries that are not HTTP requests are counted."""
-    headers = {
-        ":authority": "h",
-        "accept-encoding": "gzip, br",
-        "Cookie": "a=b",
-        "Content-Length": "9",
-    }
-    entries = [
-        {
-            "method": "GET",
-            "url": "https://h/a?b=c#d",
-            "headers": [
-                {"name": name, "value": value} for name, value in headers.items()
-            ],
-        },
+    headers = [
+        {"name": ":authority", "value": "h"},
+        {"name": "accept-encoding", "value": "gzip, br"},
+        {"name": "Cookie", "value": "a=b"},
+        {"name": "Content-Length", "value": "9"},
+    ]
+    requests = [
+        {"method": "GET", "url": "https://h/a?b=c#d", "headers": headers},
         {"method": "GET", "url": "data:text/plain,x", "headers": []},
         {
             "method": "POST",
@@ -213,17 +193,14 @@ def test_a_har_file_is_sent_without_compression_and_pseudo_headers(tmp_path):
             "postData": {"text": "q=1"},
         },
     ]
-    path = file_of(
-        tmp_path,
-        json.dumps(
-            {"log": {"entries": [{"request": one} for one in entries]}}, indent=1
-        ),
-    )
-    workload = make_workload(replay=path)
+    entries = [{"request": request} for request in requests]
+    har = json.dumps({"log": {"entries": entries}}, indent=1)
+    workload = make_workload(replay=file_of(tmp_path, har))
     assert sent(workload, 2) == [("GET", "/a?b=c", None), ("POST", "/", b"q=1")]
-    got, posted = (requests_of(workload, BASE)(k).headers for k in range(2))
+    make = requests_of(workload, BASE)
+    got = make(0).headers
     assert got.pop("Cookie") == "a=b"
-    assert posted == {**got, "Content-Type": "application/octet-stream"}
+    assert make(1).headers == {**got, "Content-Type": "application/octet-stream"}
     assert read_recorded_requests(workload.replay).left_out.startswith("1 ")
 
 
@@ -232,12 +209,10 @@ def test_a_file_that_changed_after_planning_is_refused(tmp_path):
     assert sent(workload, 1)
     file_of(tmp_path, *LINES[1:])
     recordings._known.clear()  # as in a new process
-    for use in (
-        lambda: requests_of(workload, BASE),
-        lambda: pin_recorded_requests(workload),
-    ):
-        with pytest.raises(FieldError, match="has changed"):
-            use()
+    with pytest.raises(FieldError, match="has changed"):
+        requests_of(workload, BASE)
+    with pytest.raises(FieldError, match="has changed"):
+        pin_recorded_requests(workload)
 
 
 @pytest.mark.parametrize(
@@ -263,8 +238,9 @@ def test_a_file_that_changed_after_planning_is_refused(tmp_path):
 def test_a_request_that_cannot_be_sent_is_refused_with_its_place(
     tmp_path, lines, place
 ):
+    workload = make_workload(replay=file_of(tmp_path, *lines))
     with pytest.raises(FieldError, match=place) as error:
-        pin_recorded_requests(make_workload(replay=file_of(tmp_path, *lines)))
+        pin_recorded_requests(workload)
     assert "\n" not in str(error.value)
 
 
@@ -275,12 +251,8 @@ def test_recorded_requests_do_not_combine_with_other_requests(tmp_path, fields):
 
 
 def test_decode_asks_every_client_for_gzip_unless_a_header_names_other_codings():
-    assert (
-        requests_of(make_workload(decode=True), BASE)(0).headers["Accept-Encoding"]
-        == "gzip"
-    )
-    changed = requests_of(
-        make_workload(decode=True, headers={"accept-encoding": "br"}), BASE
-    )(0).headers
+    assert first_request(decode=True).headers["Accept-Encoding"] == "gzip"
+    own = {"accept-encoding": "br"}
+    changed = first_request(decode=True, headers=own).headers
     assert changed["accept-encoding"] == "br"
     assert "Accept-Encoding" not in changed

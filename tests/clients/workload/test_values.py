@@ -36,26 +36,23 @@ def test_draws_follow_the_quantiles(text):
     of 1,000.
     """
     delay = Delay.parse(text)
-    drawn = np.sort([delay.at(7)(number) for number in range(MANY)])
-    shares = np.interp(
-        drawn,
-        [delay.quantile(share) for share in np.arange(1, MANY) / MANY],
-        np.arange(1, MANY) / MANY,
-    )
-    assert np.abs(shares - np.arange(MANY) / MANY).max() < 1.9495 / math.sqrt(MANY)
+    draw = delay.at(7)
+    drawn = np.sort([draw(number) for number in range(MANY)])
+    ranks = np.arange(MANY) / MANY
+    quantiles = [delay.quantile(share) for share in ranks[1:]]
+    shares = np.interp(drawn, quantiles, ranks[1:])
+    assert np.abs(shares - ranks).max() < 1.9495 / math.sqrt(MANY)
     assert drawn[0] >= 0
 
 
 def test_the_delay_of_a_request_depends_only_on_seed_and_number():
-    forwards = [Delay.parse("uniform:0,1s").at(1)(number) for number in range(1000)]
-    backwards = [
-        Delay.parse("uniform:0,1s").at(1)(number) for number in reversed(range(1000))
-    ]
+    delay = Delay.parse("uniform:0,1s")
+    forwards = [delay.at(1)(number) for number in range(1000)]
+    backwards = [delay.at(1)(number) for number in reversed(range(1000))]
+    others = {delay.at(2)(number) for number in range(1000)}
     assert forwards == backwards[::-1]
     assert len(set(forwards)) == 1000
-    assert not set(forwards) & {
-        Delay.parse("uniform:0,1s").at(2)(number) for number in range(1000)
-    }
+    assert not set(forwards) & others
 
 
 @pytest.mark.parametrize(
@@ -95,8 +92,13 @@ def test_the_parts_of_a_link_are_parsed_to_seconds_and_bits_per_second(
 @pytest.mark.parametrize(
     ("parse", "text"),
     [
-        *((parse_rtt, text) for text in ("-1ms", "35", "nan")),
-        *((parse_bandwidth, text) for text in ("0mbit", "20", "20mbps", "101gbit")),
+        (parse_rtt, "-1ms"),
+        (parse_rtt, "35"),
+        (parse_rtt, "nan"),
+        (parse_bandwidth, "0mbit"),
+        (parse_bandwidth, "20"),
+        (parse_bandwidth, "20mbps"),
+        (parse_bandwidth, "101gbit"),
     ],
 )
 def test_a_link_out_of_range_or_in_another_unit_is_refused(parse, text):
@@ -113,10 +115,8 @@ def test_a_link_out_of_range_or_in_another_unit_is_refused(parse, text):
 )
 def test_statuses_are_classes_codes_and_ranges(text):
     found = validate_workload({"expect": text}).reading.expect
-    assert [status for status in range(1000) if status in found] == [
-        *range(200, 300),
-        404,
-    ]
+    statuses = [status for status in range(1000) if status in found]
+    assert statuses == [*range(200, 300), 404]
     assert Statuses.parse(str(found)) == found
     assert 404 in validate_workload({"expect": 404}).reading.expect
 
