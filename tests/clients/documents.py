@@ -99,14 +99,10 @@ def a_planned_trial(
     )
 
 
-_PARTS = {"planned": PlannedTrial, "figures": RequestFigures, "measured": Outcome}
-_PART_OF = {
-    name: part
-    for part, model in _PARTS.items()
-    for name in model.model_fields
-    if (part, name) != ("measured", "wall_seconds")
-}
-"""Of each field of a part: the part."""
+_PART_OF = dict.fromkeys(Outcome.model_fields, "measured")
+_PART_OF |= dict.fromkeys(PlannedTrial.model_fields, "planned")
+_PART_OF |= dict.fromkeys(RequestFigures.model_fields, "figures")
+"""Of each field of a part: the part. Wall time is that of the figures."""
 
 
 def with_changes(trial: Trial, **changes) -> Trial:
