@@ -62,10 +62,8 @@ def test_subcommands_print_printable_text(hostile, capfd):
 def test_text_files_are_printable(hostile, tmp_path):
     files = {name: tmp_path / f"found.{name}" for name in ("csv", "markdown", "junit")}
     options = [f"--{name}={file}" for name, file in files.items()]
-    assert (
-        run_command_line(["report", "last", "--out", str(hostile.folder), *options])
-        == 0
-    )
+    words = ["report", "last", "--out", str(hostile.folder), *options]
+    assert run_command_line(words) == 0
     for file in files.values():
         assert make_printable(file.read_text()) == file.read_text()
     ET.fromstring(files["junit"].read_text())  # noqa: S314 - the lab wrote it
@@ -85,30 +83,16 @@ def test_the_status_line_of_a_server_is_printed_without_control_characters(
     monkeypatch.chdir(tmp_path)
     lines = b"503 \x1b]0;title\x07\x9b31m\xe2\x80\xaeevil", b"\x1b[2Jevil\xff"
     answers = [b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n" for line in lines]
-    with counting_server(
-        lambda _: answers[len(server.seen) % 2] if len(server.seen) > 1 else ok()
-    ) as server:
-        words = [
-            word
-            for name in ("http.client", "requests", "aiohttp", "httpx-client")
-            for word in ("-t", name)
-        ]
-        assert (
-            run_command_line(
-                [
-                    "run",
-                    *words,
-                    "-n",
-                    "3",
-                    "--rounds",
-                    "1",
-                    "--url",
-                    server.url,
-                    "--all",
-                ]
-            )
-            == 3
-        )
+
+    def answer(_):
+        count = len(server.seen)
+        return ok() if count <= 1 else answers[count % 2]
+
+    words = ["run", "-n", "3", "--rounds", "1", "--all"]
+    for name in ("http.client", "requests", "aiohttp", "httpx-client"):
+        words += ["-t", name]
+    with counting_server(answer) as server:
+        assert run_command_line([*words, "--url", server.url]) == 3
     out, err = capfd.readouterr()
     assert make_printable(out + err) == out + err
 
@@ -161,69 +145,53 @@ def test_a_plan_and_its_target_are_stored_without_secrets():
         "Author": "me",
     }
     workload = make_workload(path="/a?token=SECRET&page=2", headers=headers)
-    stored = (
-        a_run(workloads={"workload": workload})
-        .experiment.masked()
-        .workloads["workload"]
-    )
-    assert stored.request.path == "/a?token=…&page=2"
-    assert [
-        name for name, value in stored.request.headers.items() if value != MASK
-    ] == [
-        "Accept",
-        "Author",
-    ]
-    target = Target(
-        testbed="external",
-        servers={"a": "http://h.test/?sig=SECRET&client_secret=SECRET"},
-    )
+    plan = a_run(workloads={"workload": workload}).experiment.masked()
+    stored = plan.workloads["workload"].request
+    assert stored.path == "/a?token=…&page=2"
+    shown = [name for name, value in stored.headers.items() if value != MASK]
+    assert shown == ["Accept", "Author"]
+    url = "http://h.test/?sig=SECRET&client_secret=SECRET"
+    target = Target(testbed="external", servers={"a": url})
     assert target.masked().urls == {"a": "http://h.test/?sig=…&client_secret=…"}
 
 
 def test_requirements_are_stored_without_credentials():
-    spec = EnvironmentSpec(
-        requirements=["mine @ https://user:SECRET@host.test/mine.whl"]
-    )
+    requirement = "mine @ https://user:SECRET@host.test/mine.whl"
+    spec = EnvironmentSpec(requirements=[requirement])
     plan = a_run().experiment.updated(environments={"e": spec})
-    assert plan.masked().environments["e"].requirements == [
-        "mine @ https://…@host.test/mine.whl"
-    ]
+    stored = plan.masked().environments["e"]
+    assert stored.requirements == ["mine @ https://…@host.test/mine.whl"]
 
 
 @pytest.mark.real
 def test_a_resumed_run_needs_its_secret_url_again(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     fails = [True]
-    with counting_server(
-        lambda _: None if fails and len(server.seen) > 1 else ok()
-    ) as server:
+
+    def answer(_):
+        return None if fails and len(server.seen) > 1 else ok()
+
+    resume = ["run", "--resume", "last"]
+    with counting_server(answer) as server:
         url = f"{server.url}/a?api_key=SECRET&b=1"
         words = ["run", "-t", "urllib3", "-n", "2", "--rounds", "1", "--url", url]
         monkeypatch.setattr(sys, "argv", ["clientlab", *words])
         assert run_command_line([*words, "--html", "a.html", "--json"]) == 3
         server.reset()
-        assert run_command_line(["run", "--resume", "last"]) == 2
-        assert (
-            run_command_line(
-                ["run", "--resume", "last", "--url", url.replace("b=1", "b=2")]
-            )
-            == 2
-        )
+        assert run_command_line(resume) == 2
+        another = url.replace("b=1", "b=2")
+        assert run_command_line([*resume, "--url", another]) == 2
         assert server.seen == []
         fails.clear()
-        assert run_command_line(["run", "--resume", "last", "--url", url]) == 0
-    assert {one.target for one in server.seen} == {"/a?api_key=SECRET&b=1"}
+        assert run_command_line([*resume, "--url", url]) == 0
+    for seen in server.seen:
+        assert seen.target == "/a?api_key=SECRET&b=1"
     said = "".join(capfd.readouterr())
     assert "api_key=…" in said
-    texts = [
-        said,
-        *(
-            path.read_text()
-            for path in tmp_path.rglob("*")
-            if path.suffix in {".json", ".jsonl", ".html"}
-        ),
-    ]
-    assert not [text for text in texts if "SECRET" in text]
+    assert "SECRET" not in said
+    for path in tmp_path.rglob("*"):
+        if path.suffix in {".json", ".jsonl", ".html"}:
+            assert "SECRET" not in path.read_text()
 
 
 @pytest.mark.real
