@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -50,9 +51,8 @@ def why_lost(testbed) -> str:
 def testbed(tmp_path_factory):
     """Both upstreams and the proxy, on free ports."""
     caddy_path()
-    with LocalTestbed(
-        UPSTREAMS, ROUTES, tmp_path_factory.mktemp("logs"), SMALL
-    ) as running:
+    folder = tmp_path_factory.mktemp("logs")
+    with LocalTestbed(UPSTREAMS, ROUTES, folder, SMALL) as running:
         yield running
 
 
@@ -75,18 +75,20 @@ def test_every_upstream_answers_and_counts_requests_on_every_route(
             response = connection.getresponse()
             assert response.status == 200
             assert b'"id"' in response.read()
-            assert ("Caddy" in (response.headers.get("Via") or "")) == (
-                route != "direct"
-            )
+            via = response.headers.get("Via", "")
+            assert ("Caddy" in via) == (route != "direct")
     after = testbed.reading(upstream, route)
-    assert after.upstream.requests - before.upstream.requests == 5
-    assert after.upstream.processes == 1
-    assert after.upstream.cores == cpu_usable()
-    assert after.upstream.slots == (4 if upstream == "flask" else None)
-    assert after.upstream.held_seconds > before.upstream.held_seconds
-    assert (after.proxy is not None) == (route != "direct")
-    assert route == "direct" or after.proxy.held_seconds > before.proxy.held_seconds
-    assert route == "direct" or after.proxy.cores >= 1
+    used = after.upstream
+    assert used.requests - before.upstream.requests == 5
+    assert used.processes == 1
+    assert used.cores == cpu_usable()
+    assert used.slots == (4 if upstream == "flask" else None)
+    assert used.held_seconds > before.upstream.held_seconds
+    if route == "direct":
+        assert after.proxy is None
+    else:
+        assert after.proxy.held_seconds > before.proxy.held_seconds
+        assert after.proxy.cores >= 1
 
 
 @real
@@ -99,10 +101,10 @@ def test_servers_get_neither_the_settings_nor_the_folders_of_the_caller(
     monkeypatch.setenv("GUNICORN_CMD_ARGS", "--nonsense")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    with LocalTestbed(
-        ["aiohttp"], ["direct", "proxy-tls"], tmp_path / "logs", SMALL
-    ) as testbed:
-        assert testbed.endpoint("aiohttp", "direct").get("/", timeout=4.0)[0] == 200
+    routes = ["direct", "proxy-tls"]
+    with LocalTestbed(["aiohttp"], routes, tmp_path / "logs", SMALL) as testbed:
+        status, *_ = testbed.endpoint("aiohttp", "direct").get("/", timeout=4.0)
+        assert status == 200
         ca_file = Path(testbed.address("aiohttp", "proxy-tls").ca_file)
         assert stat.S_IMODE(ca_file.parent.stat().st_mode) == 0o700
     assert not ca_file.parent.exists()
@@ -113,38 +115,48 @@ def test_servers_get_neither_the_settings_nor_the_folders_of_the_caller(
 def test_a_server_that_has_ended_is_restarted_at_its_port(tmp_path):
     caddy_path()
     before = descendants()
+
+    def kill(program: str) -> None:
+        (server,) = [
+            process
+            for process in descendants()
+            if process not in before
+            and process.ppid() == os.getpid()
+            and program in " ".join(process.cmdline())
+        ]
+        server.kill()
+        eventually(lambda: why_lost(testbed), "the loss is noticed")
+
+    def restart() -> None:
+        testbed.serve("aiohttp")
+        assert not why_lost(testbed)
+        assert testbed.endpoint("aiohttp", "direct") == direct
+        assert testbed.endpoint("aiohttp", "proxy") == proxied
+        for endpoint in (direct, proxied):
+            status, *_ = endpoint.get("/")
+            assert status == 200
+
     with LocalTestbed(["aiohttp"], ["direct", "proxy"], tmp_path, SMALL) as testbed:
-        places = [testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")]
-        for program, log in (("gunicorn", "aiohttp"), ("caddy", "proxy")):
-            started = [
-                one
-                for one in descendants()
-                if one not in before and one.ppid() == os.getpid()
-            ]
-            (server,) = [one for one in started if program in " ".join(one.cmdline())]
-            server.kill()
-            eventually(lambda: why_lost(testbed), "the loss is noticed")
-            assert re.search(rf"SIGKILL.*{log}\.log", why_lost(testbed))
-            if program == "caddy":
-                assert testbed.trouble("aiohttp", "proxy", make_workload()).startswith(
-                    f"{places[1].url}/healthz "
-                )
-                assert testbed.trouble("aiohttp", "direct", make_workload()) is None
-            testbed.serve("aiohttp")
-            assert not why_lost(testbed)
-            assert [
-                testbed.endpoint("aiohttp", route) for route in ("direct", "proxy")
-            ] == places
-            assert [place.get("/")[0] for place in places] == [200, 200]
+        direct = testbed.endpoint("aiohttp", "direct")
+        proxied = testbed.endpoint("aiohttp", "proxy")
+        kill("gunicorn")
+        assert re.search(r"SIGKILL.*aiohttp\.log", why_lost(testbed))
+        restart()
+        kill("caddy")
+        assert re.search(r"SIGKILL.*proxy\.log", why_lost(testbed))
+        trouble = testbed.trouble("aiohttp", "proxy", make_workload())
+        assert trouble.startswith(f"{proxied.url}/healthz ")
+        assert testbed.trouble("aiohttp", "direct", make_workload()) is None
+        restart()
 
 
 @real
 def test_a_server_that_does_not_start_is_reported_with_its_last_words(tmp_path):
     before = descendants()
+    impossible = replace(SMALL, backlog=-1)
+    testbed = LocalTestbed(["aiohttp"], ["direct"], tmp_path, impossible)
     with pytest.raises(LabError, match=r"BACKLOG.*aiohttp\.log"):
-        LocalTestbed(
-            ["aiohttp"], ["direct"], tmp_path, replace(SMALL, backlog=-1)
-        ).__enter__()
+        testbed.__enter__()
     assert descendants() == before
 
 
@@ -156,11 +168,11 @@ def test_a_server_that_does_not_start_is_reported_with_its_last_words(tmp_path):
 def test_a_port_that_is_taken_is_named_with_its_server(port, name, tmp_path):
     before = descendants()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        taken = listener.getsockname()[1]
+        _, taken = listener.getsockname()
+        ports = {port: taken}
+        testbed = LocalTestbed(["flask"], ["direct", "proxy"], tmp_path, SMALL, ports)
         with pytest.raises(LabError, match=f"port {taken} for {name}:"):
-            LocalTestbed(
-                ["flask"], ["direct", "proxy"], tmp_path, SMALL, {port: taken}
-            ).__enter__()
+            testbed.__enter__()
     assert descendants() == before
 
 
@@ -195,11 +207,10 @@ def test_upstreams_with_settings_run_one_at_a_time_behind_the_proxy(tmp_path):
             testbed.serve(upstream)
             before = testbed.reading(upstream, "proxy").upstream
             assert before.processes == workers
-            assert testbed.endpoint(upstream, "proxy").get("/todos/1")[0] == 200
-            assert (
-                testbed.reading(upstream, "proxy").upstream.requests
-                == before.requests + 1
-            )
+            status, *_ = testbed.endpoint(upstream, "proxy").get("/todos/1")
+            assert status == 200
+            after = testbed.reading(upstream, "proxy").upstream
+            assert after.requests == before.requests + 1
     logs = {"flask-server-development.log", "flask-workers-2-worker-class-sync.log"}
     assert logs < {path.name for path in tmp_path.iterdir()}
 
@@ -211,45 +222,42 @@ def test_the_proxy_is_restarted_at_its_ports_for_an_upstream_that_needs_other_ti
     caddy_path()
     usual = "aiohttp?any_path=true"
     short = "aiohttp?keep_alive=1&proxy_idle=1"
-    with LocalTestbed(
-        [usual, short], ["proxy", "proxy-tls"], tmp_path, SMALL
-    ) as testbed:
-        for upstream, path, patience in ((short, "/", 60), (usual, "/a/b", 1.5)):
+    routes = ["proxy", "proxy-tls"]
+    with LocalTestbed([usual, short], routes, tmp_path, SMALL) as testbed:
+
+        @contextlib.contextmanager
+        def posted(upstream: str, path: str):
+            """Send two requests, and yield the connection of the second."""
             testbed.serve(upstream)
             before = testbed.reading(upstream, "proxy")
-            assert testbed.endpoint(upstream, "proxy-tls").get(path)[0] == 200
-            with contextlib.closing(
-                testbed.endpoint(upstream, "proxy").connect(timeout=60)
-            ) as connection:
+            status, *_ = testbed.endpoint(upstream, "proxy-tls").get(path)
+            assert status == 200
+            connection = testbed.endpoint(upstream, "proxy").connect(timeout=60)
+            with contextlib.closing(connection):
                 connection.request("POST", path)
                 assert connection.getresponse().read() == b'{"message": "hello"}\n'
-                connection.sock.settimeout(patience)
-                with (
-                    contextlib.nullcontext()
-                    if upstream == short
-                    else pytest.raises(TimeoutError)
-                ):
-                    assert connection.sock.recv(1) == b""
+                yield connection.sock
             growth = testbed.reading(upstream, "proxy").since(before)
             assert growth.upstream.requests == 2
             assert growth.proxy.cpu_seconds > 0
 
+        with posted(short, "/") as connection:
+            assert connection.recv(1) == b""
+        with posted(usual, "/a/b") as connection:
+            connection.settimeout(1.5)
+            with pytest.raises(TimeoutError):
+                connection.recv(1)
+
 
 def test_the_surroundings_describe_the_settings_of_an_upstream():
-    text = SMALL.describe(
-        find_upstream(
-            "flask?keep_alive=2&max_requests=1000&any_path=true&proxy_keep_alive=30"
-        )
-    )
-    for part in (
-        "gthread",
-        "for 2 s",
-        "1000 requests",
-        "any path",
-        "for 300 s",
-        "for 30 s",
-    ):
-        assert part in text
+    settings = "keep_alive=2&max_requests=1000&any_path=true&proxy_keep_alive=30"
+    text = SMALL.describe(find_upstream(f"flask?{settings}"))
+    assert "gthread" in text
+    assert "for 2 s" in text
+    assert "1000 requests" in text
+    assert "any path" in text
+    assert "for 300 s" in text
+    assert "for 30 s" in text
     assert SMALL.describe(find_upstream("aiohttp")) == "gunicorn uvloop, 1 workers"
 
 
@@ -277,27 +285,17 @@ def test_no_process_outlives_the_lab(number, code):
         pytest.skip("only Linux has parent-death signals")
     behind = ("flask", "aiohttp", "metrics", "flask-tls", "aiohttp-tls")
     names = ("flask", "aiohttp", *(f"proxy-{name}" for name in behind))
-    command = [
-        sys.executable,
-        "-m",
-        "clientlab",
-        "up",
-        "-c",
-        "4",
-        *(f"--{name}-port=0" for name in names),
-    ]
+    ports = [f"--{name}-port=0" for name in names]
+    command = [sys.executable, "-m", "clientlab", "up", "-c", "4", *ports]
+    places = list(itertools.product(UPSTREAMS, ROUTES))
+    pipe = subprocess.PIPE
     with handling(IN_A_TERMINAL):
-        lab = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        *sites, ca, logs = [
-            lab.stdout.readline().rstrip()
-            for _ in range(len(UPSTREAMS) * len(ROUTES) + 2)
-        ]
+        lab = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+        lines = [lab.stdout.readline().rstrip() for _ in range(len(places) + 2)]
         started = descendants(lab.pid)
+    *sites, ca, logs = lines
     with lab:
-        expected = [(upstream, route) for upstream in UPSTREAMS for route in ROUTES]
-        assert [tuple(line.split()[:2]) for line in sites] == expected
+        assert [tuple(line.split()[:2]) for line in sites] == places
         assert Path(ca.removeprefix("CA of proxy-tls: ")).is_file()
         assert len(started) >= 5  # two gunicorns, their workers, Caddy
         lab.send_signal(number)
