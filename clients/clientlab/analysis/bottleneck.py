@@ -98,15 +98,18 @@ def _find_full_part(shares: Shares) -> Bound | None:
     """Return the fullest part, or else queue; None if none is full.
 
     A queue whose slots are almost always taken outranks delays: they only keep its
-    requests there.
+    requests there. Delays are not what most requests wait for if the client holds them
+    back: then they have not reached the upstream.
     """
+    is_held_back = (shares.waiting or 0.0) > _MOST
+    latency = None if is_held_back else shares.latency
     fullest = _find_fullest(
         ("client-bound", shares.client, SATURATED),
         ("proxy-bound", shares.proxy, SATURATED),
         ("upstream-bound", shares.upstream, SATURATED),
         ("link-bound", shares.link, SATURATED),
         ("bandwidth-bound", shares.bandwidth, SATURATED),
-        ("latency-bound", shares.latency, WAITED),
+        ("latency-bound", latency, WAITED),
         ("start-up", shares.startup, WAITED),
     )
     if fullest is not None and fullest != "latency-bound":

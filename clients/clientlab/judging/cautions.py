@@ -464,7 +464,16 @@ def unaccounted(of: Scope) -> str | None:
     """Find out what the client waits for before you blame the library."""
     if of.bottleneck != "unaccounted":
         return None
-    return "nothing that the lab measures explains the latency"
+    found = "nothing that the lab measures explains the latency"
+    verdicts = [trial.verdict for trial in of.trials if trial.verdict is not None]
+    held = [verdict.in_flight for verdict in verdicts]
+    known = [one.upstream for one in held if one.upstream is not None]
+    if not known:
+        return found
+    return (
+        f"{found}; of {median(one.client for one in held):.1f} requests in flight,"
+        f" {median(known):.1f} were at the upstream (means)"
+    )
 
 
 @Rule(

@@ -40,6 +40,8 @@ DELAYED = Shares(
             "upstream-threads",
         ),
         (Shares(client=0.8, latency=0.78, upstream_threads=0.99), "client-bound"),
+        # requests that the client holds back do not wait for delays
+        (Shares(client=0.1, latency=0.6, waiting=0.6), "mixed"),
         # the start of a pool, such as 100 processes that were forked one after the
         # other
         (Shares(client=0.3, startup=0.6, latency=0.55), "start-up"),
