@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from mockupstream.faults import FaultBook
 from mockupstream.metrics import Book, UpstreamCollector
 from mockupstream.settings import or_exit, raise_open_files, read_settings
+from mockupstream.trace import Trace
 
 
 def main(words: Sequence[str]) -> None:
@@ -54,6 +55,8 @@ def main(words: Sequence[str]) -> None:
         from mockupstream import aiohttp_app  # noqa: PLC0415
 
         application, _ = aiohttp_app.build(settings, *counting)
+        if settings.trace is not None:
+            application.middlewares.append(Trace(settings.trace).middleware())
         listener = (
             socket.create_server((asked.host, asked.port))
             if asked.fd is None

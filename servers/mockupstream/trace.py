@@ -67,6 +67,16 @@ class Trace:
 
         return handle
 
+    def middleware(self) -> Any:
+        """Return this log as a middleware, for an application without a runner."""
+        from aiohttp import web  # noqa: PLC0415 - an image has only one framework
+
+        @web.middleware
+        async def log(request: web.Request, handler: Any) -> web.StreamResponse:
+            return await self.around_handler(handler)(request)
+
+        return log
+
     def around_app(self, app: WsgiApp) -> WsgiApp:
         """Return a WSGI application that logs the requests with numbers."""
         from werkzeug.wsgi import ClosingIterator  # noqa: PLC0415 - it belongs to Flask
