@@ -51,11 +51,16 @@ class Trace:
 
 
 def find_waits(
-    samples: Samples, workload: Workload, trace: Mapping[int, tuple[float, float]]
+    samples: Samples,
+    workload: Workload,
+    trace: Mapping[int, tuple[float, float]],
+    *,
+    one_loop: bool = False,
 ) -> Waits | None:
     """Return the parts of the time of successful requests, or None without any.
 
-    Without a `trace`, the parts at the server are unknown.
+    Without a `trace`, the parts at the server are unknown. `one_loop`: a single event
+    loop sent all requests.
     """
     good = samples.only(samples.records["error"] == 0)
     if trace:
@@ -85,9 +90,20 @@ def find_waits(
         to_handler=_summarize(began - starts),
         in_handler=_summarize(ended - began),
         to_read=_summarize(ends - ended),
+        longest_stall=_find_longest_stall(starts, ended, ends) if one_loop else None,
         most_at_server=count_at_once(began, ended),
         mean_at_server=float((ended - began).sum()) / wall,
     )
+
+
+def _find_longest_stall(starts: Floats, answered: Floats, ends: Floats) -> float:
+    """Return the longest time without a start or an end before the end of a request
+    that had its answer.
+    """
+    moments = np.sort(np.concatenate([starts, ends]))
+    places = np.searchsorted(moments, ends)  # each has its own start before it
+    before = moments[places - 1]
+    return max(0.0, float((ends - np.maximum(answered, before)).max()))
 
 
 def _summarize(seconds: Floats) -> PartOfTime:

@@ -139,7 +139,8 @@ def _write_file(
     elif option == "html":
         from clientlab.reports import as_html
 
-        write_text(target, as_html.render(run, judged), option, stderr=stderr)
+        page = as_html.render(run, judged, Path(target).parent)
+        write_text(target, page, option, stderr=stderr)
     elif option == "csv":
         write_text(target, as_csv.render(run), option, stderr=stderr)
     elif option == "markdown":

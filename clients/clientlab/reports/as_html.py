@@ -6,7 +6,8 @@ letters keep their size on a phone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
@@ -23,17 +24,38 @@ from clientlab.results.document import Run
 def render_comparison(baseline: Run, sections: Sequence[Section]) -> str:
     """Return the sections of a comparison, in the frame of a run's page."""
     return TEMPLATES.get_template("comparison.html.j2").render(
-        run=baseline, sections=sections
+        run=baseline, sections=sections, links=[]
     )
 
 
-def render(run: Run, judged: Sequence[ThresholdResult] = ()) -> str:
+def render(
+    run: Run, judged: Sequence[ThresholdResult] = (), beside: Path | None = None
+) -> str:
     """Return the whole report as one HTML document.
 
-    `judged`: the limits of its user, with their outcomes.
+    `judged`: the limits of its user, with their outcomes. `beside`: the folder of the
+    page; files of the run that are below it are linked.
     """
     sections = page_sections(Report(run, judged))
-    return TEMPLATES.get_template("report.html.j2").render(run=run, sections=sections)
+    return TEMPLATES.get_template("report.html.j2").render(
+        run=run, sections=sections, links=list(_find_links(run, beside))
+    )
+
+
+def _find_links(run: Run, beside: Path | None) -> Iterator[str]:
+    """Yield relative paths of flame graphs and profiles that exist."""
+    if beside is None:
+        return
+    names = [
+        name
+        for one in run.explained
+        if one.profile is not None
+        for name in (one.profile.flame_graph, one.profile.speedscope)
+    ]
+    for folder in ("explained", f"{run.run}/explained", f"results/{run.run}/explained"):
+        yield from (
+            f"{folder}/{name}" for name in names if (beside / folder / name).is_file()
+        )
 
 
 def _svg(chart: RowChart | Sweep, *, narrow: bool) -> Markup:

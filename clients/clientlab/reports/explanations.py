@@ -27,6 +27,10 @@ from clientlab.results.figures import BY_KEY
 _BUSY = 0.7
 """Share of a core from which the client's code is what takes the time."""
 
+_LONG_STALL = 0.02  # seconds
+_LEAK_BYTES = 1e6  # per 1,000 requests
+_LEAK_FILES = 10.0
+_PER = 1000
 _HALF = 0.5
 _QUARTER = 0.25
 _PARTS = {
@@ -63,9 +67,10 @@ def explanations(report: Report) -> Section:
     parts = (
         Lines(sentences),
         Charts(lambda: _waits_chart(run)),
+        Lines(list(_stalls_and_leaks(run)), alert=True),
         Lines(left_out, alert=True),
         Tables([table for table in tables if table.rows]),
-        Lines([*_costs(run), *_files(run)], brief=False),
+        Lines([*_costs(run), *_growths(run), *_files(run)], brief=False),
         Lines([_NOTE] if explained else [], brief=False),
     )
     return Section("why", "Why", parts, brief=True)
@@ -106,10 +111,10 @@ def _percent(share: float) -> str:
 
 
 def _whole(run: Run, name: str) -> str:
-    """Return what a share is of: py-spy cannot tell a wait for a lock from work."""
+    """Return what a share is of: py-spy cannot tell a wait for a core from work."""
     executor = _strategy_of(run, name).executor
     if strategies.executor_spec(executor).threads:
-        return "the time of its threads, waits for locks included,"
+        return "the time in which its threads had work, waits for a core included,"
     return "its CPU time"
 
 
@@ -253,6 +258,50 @@ def _costs(run: Run) -> Iterator[str]:
                 f"{arm}: {units.time(watched)} of CPU time per request while it was"
                 f" looked at, {units.time(usual)} without."
             )
+
+
+def _stalls_and_leaks(run: Run) -> Iterator[str]:
+    """Yield what is certain: more than waits for a core, and than chance, explain."""
+    for explanation in run.explained:
+        stall = None if explanation.waits is None else explanation.waits.longest_stall
+        waited = explanation.run_delay_seconds
+        if stall is not None and waited is not None and stall - waited >= _LONG_STALL:
+            yield (
+                f"{explanation.arm}: something blocks its event loop, for up to"
+                f" {units.time(stall)}."
+            )
+        memory, files = explanation.memory_growth, explanation.files_growth
+        if memory is not None and memory.low >= _LEAK_BYTES:
+            yield (
+                f"{explanation.arm}: its memory grows with each request, by"
+                f" {units.memory(memory.mean / _PER)}."
+            )
+        if files is not None and files.low >= _LEAK_FILES:
+            yield f"{explanation.arm}: it leaves files or sockets open."
+
+
+def _growths(run: Run) -> Iterator[str]:
+    for explanation in run.explained:
+        stall = None if explanation.waits is None else explanation.waits.longest_stall
+        waited = explanation.run_delay_seconds
+        if stall is not None and waited is not None:
+            yield (
+                f"{explanation.arm}: longest stall of its event loop"
+                f" {units.time(stall)}; its threads waited {units.time(waited)} in all"
+                " for a core"
+            )
+        memory, files = explanation.memory_growth, explanation.files_growth
+        if memory is not None and files is not None:
+            kilobytes = [size / 1e3 for size in (memory.mean, memory.low, memory.high)]
+            yield (
+                f"{explanation.arm}: growth per 1,000 requests (95 %): memory"
+                f" {_interval(*kilobytes)} kB, open files"
+                f" {_interval(files.mean, files.low, files.high)}"
+            )
+
+
+def _interval(mean: float, low: float, high: float) -> str:
+    return f"{mean:,.0f} ({low:,.0f} to {high:,.0f})"
 
 
 def _files(run: Run) -> Iterator[str]:

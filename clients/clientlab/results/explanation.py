@@ -51,6 +51,18 @@ class Waits(MeasuredPart):
     """The most requests in the handler at a moment."""
 
     mean_at_server: NotNegative | None = None
+    longest_stall: NotNegative | None = None
+    """The longest time for which an event loop ended and began no request although it
+    had an answer; None: the client has no event loop.
+    """
+
+
+class Growth(MeasuredPart):
+    """Growth per 1,000 requests: its mean and 95 % interval over parts of a trial."""
+
+    mean: float
+    low: float
+    high: float
 
 
 class FunctionShare(MeasuredPart):
@@ -95,6 +107,15 @@ class Explanation(MeasuredPart):
 
     cpu_seconds_per_request: NotNegative | None = None
     """While it was looked at. The ranked rounds have the figure without that."""
+
+    run_delay_seconds: NotNegative | None = None
+    """For which its threads could run and waited for a core, in all."""
+
+    memory_growth: Growth | None = None
+    """In bytes; None, like the next one: the trial was too short."""
+
+    files_growth: Growth | None = None
+    """In open files and sockets."""
 
     left_out: list[str] = []
     """What could not be found out, with the reason."""

@@ -23,8 +23,10 @@ import psutil
 
 from clientlab import strategies
 from clientlab.analysis import profiles
+from clientlab.analysis.growth import find_growth
 from clientlab.analysis.waits import Trace, find_waits
 from clientlab.errors import LabError, ServerLost
+from clientlab.machine import child_processes, usage
 from clientlab.observing.measurement import Measurement, TrialEvents, measure
 from clientlab.observing.process_handle import OWN, TrialFailed
 from clientlab.results.document import Run
@@ -33,6 +35,7 @@ from clientlab.results.plan import Arm, Plan
 from clientlab.running.trial_runner import TrialRunner, compute_deadline
 from clientlab.strategies import Strategy
 from clientlab.trial.context import TrialContext
+from clientlab.trial.sample_log import MAPPED_FILES
 from clientlab.workload.load import expected_requests
 from clientlab.workload.workload import Workload, reseed_for_round
 
@@ -89,8 +92,11 @@ class _Explainer:
         name = re.sub(r"[^A-Za-z0-9.=-]+", "-", arm.name).strip("-")[:100]
         profiler = _Profiler(self.folder / FOLDER / f"{place}-{name}.json")
         trace = Trace(self.folder / TRACE)
+        held = _Held()
         try:
-            measurement = self._measure(arm, workload, concurrency, profiler, trace)
+            measurement = self._measure(
+                arm, workload, concurrency, profiler, trace, held
+            )
         except (ServerLost, TrialFailed, LabError) as failure:
             return about.updated(left_out=[f"all: its trial failed: {failure}"])
         finally:
@@ -101,10 +107,18 @@ class _Explainer:
             left_out.append("times at the server: it does not log them")
         profile = self._read(profiler, arm, left_out)
         requests = max(1, len(measurement.samples.records))
+        outcome = measurement.outcome
+        is_async = strategies.executor_spec(strategy.executor).needs == "asyncio"
+        one_loop = is_async and outcome.callers == 1
+        disturbance = outcome.disturbance
+        run_delay = None if disturbance is None else disturbance.run_delay_seconds
         return about.updated(
-            waits=find_waits(measurement.samples, workload, records),
+            waits=find_waits(measurement.samples, workload, records, one_loop=one_loop),
             profile=profile,
-            cpu_seconds_per_request=measurement.outcome.cpu_seconds / requests,
+            cpu_seconds_per_request=outcome.cpu_seconds / requests,
+            run_delay_seconds=run_delay,
+            memory_growth=find_growth(held.finished, held.memory),
+            files_growth=find_growth(held.finished, held.files),
             left_out=left_out,
         )
 
@@ -119,13 +133,14 @@ class _Explainer:
             return f"{program} sends the requests itself"
         return None
 
-    def _measure(
+    def _measure(  # noqa: PLR0913, PLR0917 - a trial, and what looks at it
         self,
         arm: Arm,
         workload: Workload,
         concurrency: int,
         profiler: _Profiler,
         trace: Trace,
+        held: _Held,
     ) -> Measurement:
         """Raise ServerLost, TrialFailed or LabError."""
         testbed = self.runner.testbed
@@ -154,7 +169,7 @@ class _Explainer:
             )
             return measure(
                 context,
-                events=TrialEvents(begin, profiler.stop),
+                events=TrialEvents(begin, profiler.stop, held.read),
                 interpreter=interpreter,
                 deadline=compute_deadline(workload, concurrency, arm.link),
             )
@@ -194,6 +209,28 @@ class _Explainer:
             flame_graph=flame_graph.name,
             speedscope=profiler.target.name,
         )
+
+
+@dataclass
+class _Held:
+    """What the trial's processes held when so many requests had finished."""
+
+    finished: list[int] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+    files: list[float] = field(default_factory=list)
+
+    def read(self, finished: int, _failed_in_a_row: int) -> None:
+        """Read it now, unless the measured part has not begun, or they have ended."""
+        if not finished:
+            return
+        with contextlib.suppress(psutil.Error, ValueError):
+            pids = child_processes.with_descendants(_find_trial())
+            footprint = usage.read_footprint(pids, left_out=MAPPED_FILES)
+            files = sum(psutil.Process(pid).num_fds() for pid in pids)
+            if footprint is not None:
+                self.finished.append(finished)
+                self.memory.append(footprint.now)
+                self.files.append(files)
 
 
 def _find_trial() -> int:

@@ -52,6 +52,16 @@ def test_the_most_requests_at_the_server_and_what_was_asked_of_it():
     assert found.to_handler.p99 == pytest.approx(0.3, abs=0.001)
 
 
+@pytest.mark.parametrize("one_loop", [True, False])
+def test_a_stall_is_the_time_without_an_event_while_an_answer_is_there(one_loop):
+    """The second request blocks from 1.010 on; answers are there from 1.005 on."""
+    trace = {0: (1.0, 1.005), 1: (1.001, 1.005)}
+    samples = samples_of([1.0, 1.0], [0.010, 0.060])
+    found = find_waits(samples, make_workload(requests=2), trace, one_loop=one_loop)
+    stall = pytest.approx(0.05) if one_loop else None
+    assert found.longest_stall == stall
+
+
 def test_without_a_trace_the_parts_at_the_server_are_unknown():
     found = find_waits(samples_of([1.0], [0.5]), make_workload(requests=1), {})
     assert (found.latency.p50, found.to_handler, found.most_at_server) == (

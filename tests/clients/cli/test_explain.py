@@ -25,15 +25,114 @@ def busy(seconds):
     burn(seconds)
 
 
+def other(seconds):
+    burn(seconds)
+
+
 def fetch(url):
     busy(0.006)
-    burn(0.003)
+    other(0.003)
     answer = POOL.request("GET", url)
     return answer.status, answer.data
 """
 
+HELD_BACK = """
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
-@pytest.mark.parametrize("upstream", ["aiohttp", "flask"])
+import aiohttp
+import urllib3
+
+POOL = urllib3.PoolManager(maxsize=64)
+SIX = ThreadPoolExecutor(6)
+
+
+def get(url):
+    answer = POOL.request("GET", url)
+    return answer.status, answer.data
+
+
+async def in_executor(url):
+    return await asyncio.get_running_loop().run_in_executor(SIX, get, url)
+"""
+
+CARELESS = """
+import time
+
+import aiohttp
+
+KEPT = []
+
+
+class Careless:
+    def __init__(self, budget, opened):
+        pass
+
+    async def open(self):
+        self.session = aiohttp.ClientSession()
+
+    async def send(self, request):
+        KEPT.append((bytearray(10_000), open("/dev/null")))
+        if len(KEPT) % 100 == 0:
+            time.sleep(0.05)
+        async with self.session.get(request.url) as answer:
+            return answer.status, await answer.read()
+
+    async def close(self):
+        await self.session.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "bound"),
+    [
+        (("aiohttp@workers?limit_per_host=10", "-c", 100), "client-connections"),
+        (("mine.py:in_executor@workers", "-c", 64), "client-connections"),
+        (
+            (
+                *("aiohttp@workers", "-c", 64),
+                *("--upstream", "flask?workers=1&threads=4"),
+            ),
+            "upstream-threads",
+        ),
+    ],
+)
+def test_delays_are_no_verdict_if_few_requests_are_at_the_server(
+    clientlab, results, words, bound
+):
+    Path("mine.py").write_text(HELD_BACK)
+    said = clientlab(
+        *("run", "-n", 300, "--delay", "50ms", "--rounds", 1, "-t", *words),
+    )
+    assert said.code == 0, said.err
+    [trial] = results.read("last").trials
+    assert trial.bound == bound
+
+
+def test_leaks_and_stalls_are_found_and_an_honest_client_is_not_accused(
+    clientlab, results
+):
+    Path("mine.py").write_text(CARELESS)
+    said = clientlab(
+        *("run", "-t", "mine.py:Careless@workers", "-t", "aiohttp@workers", "-c", 4),
+        *("--delay", "10ms", "-d", "3s", "--rounds", 1, "--explain"),
+        *("--html", "report.html"),
+    )
+    assert said.code == 0, said.err
+    careless, honest = results.read("last").explained
+    assert careless.waits.longest_stall == pytest.approx(0.05, abs=0.02)
+    assert careless.memory_growth.low < 10.5e6 < careless.memory_growth.high + 2e6
+    assert careless.files_growth.mean == pytest.approx(1000, abs=20)
+    assert honest.waits.longest_stall < 0.05
+    assert honest.files_growth.low <= 0
+    assert "aiohttp@workers: its memory" not in said.out
+    assert "aiohttp@workers: it leaves" not in said.out
+    page = Path("report.html").read_text()
+    for name in (honest.profile.flame_graph, honest.profile.speedscope):
+        assert f'/explained/{name}">' in page
+
+
+@pytest.mark.parametrize("upstream", ["aiohttp", "flask", "aiohttp?server=development"])
 def test_a_limit_of_the_client_is_named_with_what_reached_the_server(
     clientlab, results, upstream
 ):
@@ -61,7 +160,11 @@ def test_the_code_that_takes_the_cpu_is_named_with_its_share(clientlab, results)
     assert said.code == 0, said.err
     [found] = results.read("last").explained
     shares = {function.name: function.total for function in found.profile.functions}
+    # Their shares of both: the rest is the client's work, whose share varies.
+    both = shares["busy"] + shares["other"]
     assert shares["busy"] == pytest.approx(0.6, abs=0.08)
+    assert shares["other"] == pytest.approx(0.3, abs=0.05)
+    assert shares["busy"] / both == pytest.approx(2 / 3, abs=0.06)
     assert found.waits.most_at_server == 1
     folder = results.folder / results.names()[-1] / "explained"
     assert {path.name for path in folder.iterdir()} == {
