@@ -71,12 +71,15 @@ def faults(report: Report) -> Section:
 
 
 def _sentence(name: str, trials: Sequence[Trial]) -> str:
-    """Return how many calls of an arm succeeded, and at what cost."""
+    """Return how many calls of an arm were lost, and what the others took."""
     calls = sum(trial.figures.requests for trial in trials)
     lost = sum(trial.figures.failed for trial in trials)
     per_call = BY_KEY["attempts"].over_rounds(trials)
     repeated = sum(attempts.repeated for attempts in _attempts_of(trials))
-    text = f"{name}: {units.share(1 - lost / calls)} of {calls:,} calls succeeded"
+    text = f"{name}: none of {calls:,} calls was lost"
+    if lost:
+        text = f"{name}: {lost:,} of {calls:,} calls were lost"
+        text += f" ({units.share(lost / calls)})"
     if per_call is not None:
         text += f", with {units.digits(per_call)} attempts per call"
     if repeated:
