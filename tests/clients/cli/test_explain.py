@@ -138,7 +138,14 @@ def test_leaks_and_stalls_are_found_and_an_honest_client_is_not_accused(
         assert f'/explained/{name}">' in page
 
 
-@pytest.mark.parametrize("upstream", ["aiohttp", "flask", "aiohttp?server=development"])
+@pytest.mark.parametrize(
+    "upstream",
+    [
+        "aiohttp",
+        "flask",
+        pytest.param("aiohttp?server=development", marks=pytest.mark.release),
+    ],
+)
 def test_a_limit_of_the_client_is_named_with_what_reached_the_server(
     clientlab, results, upstream
 ):
@@ -201,7 +208,10 @@ def test_what_cannot_be_explained_is_said_and_the_rest_is_shown(
     ("words", "reason"),
     [
         (("--cold",), "a cold trial"),
-        (("--find-max", "errors<1%", "-d", "200ms"), "a search"),
+        pytest.param(
+            *(("--find-max", "errors<1%", "-d", "200ms"), "a search"),
+            marks=pytest.mark.release,
+        ),
     ],
 )
 def test_a_trial_that_is_not_looked_at_says_why_and_claims_nothing(
