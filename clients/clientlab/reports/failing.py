@@ -83,7 +83,7 @@ def _sentence(name: str, trials: Sequence[Trial]) -> str:
     if per_call is not None:
         text += f", with {units.digits(per_call)} attempts per call"
     if repeated:
-        text += f"; {repeated:,} took effect twice"
+        text += f"; work was done again {repeated:,} times"
     late = BY_KEY["limit_late"].over_rounds(trials)
     if late is not None and late >= _LATE:
         text += f"; the limit of a call was not kept, by up to {units.time(late)}"

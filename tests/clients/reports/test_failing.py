@@ -60,7 +60,8 @@ def test_a_sentence_says_what_the_faults_did_to_an_arm():
     sentence, *_ = parts_of(run, Lines)
     assert sentence == (
         "urllib3: 100 of 2,000 calls were lost (5.00 %), with 1.10 attempts per call;"
-        " 20 took effect twice; back at 90 % of its rate 200 ms after outage:2s..3s."
+        " work was done again 20 times; back at 90 % of its rate 200 ms after"
+        " outage:2s..3s."
     )
 
 
