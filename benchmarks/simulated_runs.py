@@ -486,7 +486,6 @@ def _make_trial(
         status="done",
         started="2024-05-06T07:08:09+00:00",
         figures=RequestFigures(
-            wall_seconds=wall,
             requests=1000,
             requests_per_second=1000 / wall,
             latency_seconds=latency,

@@ -102,7 +102,7 @@ def a_planned_trial(
 _PART_OF = dict.fromkeys(Outcome.model_fields, "measured")
 _PART_OF |= dict.fromkeys(PlannedTrial.model_fields, "planned")
 _PART_OF |= dict.fromkeys(RequestFigures.model_fields, "figures")
-"""Of each field of a part: the part. Wall time is that of the figures."""
+"""Of each field of a part: the part."""
 
 
 def with_changes(trial: Trial, **changes) -> Trial:
@@ -148,7 +148,6 @@ def a_trial(
         status="done",
         started="2024-05-06T07:08:09+00:00",
         figures=RequestFigures(
-            wall_seconds=wall,
             requests=1000,
             requests_per_second=1000 / wall,
             latency_seconds=quantiles(),
@@ -216,7 +215,7 @@ def an_open_trial(
         "over_time": slices,
     }
     trial = a_trial(strategy, number, **usual | changes)
-    bound = changes.get("bound", judge_schedule(trial.figures, 1))
+    bound = changes.get("bound", judge_schedule(trial.figures, trial.wall_seconds, 1))
     return with_changes(trial, bound=bound)
 
 
@@ -242,7 +241,11 @@ def a_failed_trial(
 ) -> Trial:
     """A trial in which no request finished."""
     trial = a_trial(strategy, number).updated(
-        status="failed", reason=reason, figures=RequestFigures(), verdict=None
+        status="failed",
+        reason=reason,
+        figures=RequestFigures(),
+        measured=None,
+        verdict=None,
     )
     return with_changes(trial, **changes)
 

@@ -150,6 +150,8 @@ def test_a_plan_and_its_target_are_stored_without_secrets():
     assert stored.path == "/a?token=…&page=2"
     shown = [name for name, value in stored.headers.items() if value != MASK]
     assert shown == ["Accept", "Author"]
+    assert "SECRET" not in plan.model_dump_json() + repr(plan)
+    assert plan.measured_workload("workload") == workload
     url = "http://h.test/?sig=SECRET&client_secret=SECRET"
     target = Target(testbed="external", servers={"a": url})
     assert target.masked().urls == {"a": "http://h.test/?sig=…&client_secret=…"}

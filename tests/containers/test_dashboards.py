@@ -66,11 +66,11 @@ def _slower() -> Run:
 
     def twice(trial):
         figures = trial.figures
-        if not figures.wall_seconds or not figures.requests_per_second:
+        if not trial.wall_seconds or not figures.requests_per_second:
             return trial
         half = figures.requests_per_second / 2
         return with_changes(
-            trial, wall_seconds=2 * figures.wall_seconds, requests_per_second=half
+            trial, wall_seconds=2 * trial.wall_seconds, requests_per_second=half
         )
 
     run = _base()
@@ -191,11 +191,10 @@ def test_rates_over_time_are_those_of_the_trials(stack, measured):
     """Within 10 %, although each trial is shorter than the window of the rate."""
     found = series(stack, "How many requests a second succeed?", measured.run)
     for arm in measured.experiment.arms:
-        figures = [trial.figures for trial in measured.finished_trials_of(arm.name)]
-        true = sum(one.requests for one in figures) / sum(
-            one.wall_seconds for one in figures
-        )
-        assert median(found[arm.name]) == pytest.approx(true, rel=0.1)
+        trials = measured.finished_trials_of(arm.name)
+        requests = sum(trial.figures.requests for trial in trials)
+        rate = requests / sum(trial.wall_seconds for trial in trials)
+        assert median(found[arm.name]) == pytest.approx(rate, rel=0.1)
 
 
 def test_p99_over_time_is_in_the_bucket_of_the_trials(stack, measured):

@@ -134,8 +134,10 @@ def _find_fullest(*parts: tuple[Bound, float | None, float]) -> Bound | None:
     return fullest
 
 
-def judge_schedule(figures: RequestFigures, concurrency: int) -> Bound | None:
-    """Return the verdict of an open load, or None for a closed one.
+def judge_schedule(
+    figures: RequestFigures, wall: float, concurrency: int
+) -> Bound | None:
+    """Return the verdict of an open load of `wall` seconds, or None for a closed one.
 
     Its rate is limited by the schedule, unless the strategy fell behind.
     """
@@ -147,15 +149,15 @@ def judge_schedule(figures: RequestFigures, concurrency: int) -> Bound | None:
     has_queue = (load.in_flight_at_end or 0) > concurrency
     if load.dropped or has_queue or not _kept_its_rate(load):
         return "behind-schedule"
-    return "on-schedule" if describe_growth(figures) is None else "overloaded"
+    return "on-schedule" if describe_growth(figures, wall) is None else "overloaded"
 
 
 def _kept_its_rate(load: OpenLoad) -> bool:
     return load.achieved_per_second >= KEPT * load.planned_per_second
 
 
-def describe_growth(figures: RequestFigures) -> str | None:
-    """Describe how the backlog of an open load grew, in a phrase.
+def describe_growth(figures: RequestFigures, wall: float) -> str | None:
+    """Describe how the backlog of an open load of `wall` seconds grew, in a phrase.
 
     Return None if it did not grow, and for a closed load.
 
@@ -167,10 +169,10 @@ def describe_growth(figures: RequestFigures) -> str | None:
     in flight; and a rate that rises itself.
     """
     load = figures.open_load
-    if load is None or figures.wall_seconds is None:
+    if load is None or not wall:
         return None
     arrivals = sum(part.planned for part in load.over_time)
-    backlogs = _compute_backlogs(load, figures, arrivals)
+    backlogs = _compute_backlogs(load, figures, wall, arrivals)
     count = len(backlogs)
     if count < 4:
         # Working the backlog off, or waiting for stragglers, took far longer.
@@ -192,13 +194,13 @@ def describe_growth(figures: RequestFigures) -> str | None:
 
 
 def _compute_backlogs(
-    load: OpenLoad, figures: RequestFigures, arrivals: int
+    load: OpenLoad, figures: RequestFigures, wall: float, arrivals: int
 ) -> list[int]:
     """Return the backlog at the end of each slice of the schedule."""
     schedule_seconds = 0.0
     if load.planned_per_second:
         schedule_seconds = arrivals / load.planned_per_second * (1 + 1e-9)
-    ends = [*(part.at for part in load.over_time[1:]), figures.wall_seconds or 0.0]
+    ends = [*(part.at for part in load.over_time[1:]), wall]
     due = accumulate(part.planned for part in load.over_time)
     ended = accumulate(part.requests for part in figures.over_time)
     rows = zip(load.over_time, ends, due, ended, strict=False)

@@ -65,11 +65,7 @@ class Begun:
         reason: str,
         samples: Samples | None = None,
     ) -> Trial:
-        """Return a trial that was ended, with the figures of its finished requests.
-
-        Its wall time is that from the start of its first request to the end of the last
-        one that finished.
-        """
+        """Return a trial that was ended, with the figures of its finished requests."""
         figures = None
         if samples is not None and len(samples.records):
             with contextlib.suppress(ValidationError):  # a figure is impossible
@@ -154,7 +150,8 @@ def finish_trial(  # noqa: PLR0913, PLR0917 - everything that is known of it
         shards=shards,
         attempts=attempts,
         verdict=Verdict(
-            bound=judge_schedule(figures, planned.concurrency) or bound,
+            bound=judge_schedule(figures, outcome.wall_seconds, planned.concurrency)
+            or bound,
             shares=shares,
             in_flight=in_flight,
         ),

@@ -153,7 +153,6 @@ class TrialRequests:
         histogram = make_histogram(answered).encode().decode()
         examples = self.samples.examples
         return RequestFigures(
-            wall_seconds=wall,
             requests=self.finished,
             errors=self.samples.errors,
             error_examples={kind: mask_text(examples[kind]) for kind in examples},

@@ -94,12 +94,10 @@ def measure_run(request: RunRequest, limits: Sequence[Threshold]) -> Run:
             if plan.explain:
                 say("nothing is explained, because trials on workers are not looked at")
             measure = ClusterMeasurement(cast("DaskCluster", cluster), run)
-            return execute(run, measure, store, observer, whole=plan)
-        run = execute(
-            run, runner, store, observer, whole=plan, by_turns=runner.by_turns
-        )
+            return execute(run, measure, store, observer)
+        run = execute(run, runner, store, observer, by_turns=runner.by_turns)
         if plan.explain:
-            run = explain(run, plan, runner, store.folder / run.run, say)
+            run = explain(run, runner, store.folder / run.run, say)
             store.save(run)
         return run
 
@@ -127,7 +125,9 @@ class _Job:
     def begin(self, where: Surroundings) -> Run:
         if self.stored is None:
             return create_run(self.name, self.plan, self.servers.target, where)
-        run = resume_run(self.stored, where)
+        secret = self.plan.masked().secret_workloads
+        plan = self.stored.experiment.updated(secret_workloads=secret)
+        run = resume_run(self.stored.updated(experiment=plan), where)
         for line in run.resumed[-1].differences:
             say(f"since the run began: {line}")
         return run

@@ -283,10 +283,7 @@ def _describe_state(run: Run) -> Iterator[Sample]:
     yield "info", [run.status, cpu, machine.python, machine.host], 1
     created = _timestamp(run.created)
     yield "created_timestamp_seconds", [], created
-    ends = [
-        _timestamp(trial.started) + (trial.figures.wall_seconds or 0)
-        for trial in run.trials
-    ]
+    ends = [_timestamp(trial.started) + trial.wall_seconds for trial in run.trials]
     yield "ended_timestamp_seconds", [], max(ends, default=created)
     yield "trials", ["done"], sum(trial.status == "done" for trial in run.trials)
     yield "trials", ["failed"], len(failed_for_good(run))

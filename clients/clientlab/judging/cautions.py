@@ -284,9 +284,9 @@ def overlong(of: Scope) -> str | None:
     """
     if not of.trials:
         return None
-    worst = max(of.trials, key=lambda trial: trial.figures.wall_seconds or 0.0)
+    worst = max(of.trials, key=lambda trial: trial.wall_seconds)
     asked = of.run.experiment.workloads[worst.planned.workload].load.duration
-    taken = worst.figures.wall_seconds or 0.0
+    taken = worst.wall_seconds
     if asked is None or worst.figures.open_load is not None:
         return None
     if taken < max(2 * asked, asked + 1):
@@ -327,7 +327,9 @@ def overloaded(of: Scope) -> str | None:
         )
     for trial in of.trials:
         if trial.bound == "overloaded":
-            growth = describe_growth(trial.figures) or "the backlog grew"
+            growth = (
+                describe_growth(trial.figures, trial.wall_seconds) or "the backlog grew"
+            )
             return f"sent on schedule, but {growth}"
     return None
 
@@ -653,7 +655,7 @@ def few_rounds(of: Scope) -> str | None:
 def short_trials(of: Scope) -> str | None:
     """Chance has a large part in the result: measure longer before you compare."""
     for trial in of.trials:
-        seconds = trial.figures.wall_seconds or SHORT_SECONDS
+        seconds = trial.wall_seconds or SHORT_SECONDS
         if seconds < SHORT_SECONDS and not trial.is_cold:
             return f"trials took less than {SHORT_SECONDS:g} s"
     return None

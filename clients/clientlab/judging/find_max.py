@@ -47,7 +47,7 @@ def why_not_held(trial: Trial, conditions: Conditions) -> str | None:
     planned = load.planned_per_second
     if achieved < 0.95 * planned:
         return f"{units.rate(achieved)} of {units.rate(planned)} requests/s were sent"
-    growth = describe_growth(trial.figures)
+    growth = describe_growth(trial.figures, trial.wall_seconds)
     if growth:
         return growth
     for figure, limit in conditions.limits:

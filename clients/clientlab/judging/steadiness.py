@@ -176,7 +176,7 @@ def _typical_wave(trials: Sequence[Trial]) -> float:
 def _slice_seconds(trial: Trial) -> float:
     """Return the length of the trial's slices."""
     figures = trial.figures
-    seconds = (figures.wall_seconds or 0.0) - (figures.tail_seconds or 0.0)
+    seconds = trial.wall_seconds - (figures.tail_seconds or 0.0)
     return seconds / len(figures.windows)
 
 

@@ -113,7 +113,7 @@ def _arms(run: Run) -> Iterator[_Case]:
                 for figure in COMPARED
                 if figure.values(trials)
             )
-        seconds = sum(trial.figures.wall_seconds or 0.0 for trial in trials)
+        seconds = sum(trial.wall_seconds for trial in trials)
         yield _Case(arm.name, outcome, text, seconds)
     for name, reason in run.experiment.unavailable_arms.items():
         yield _Case(name, "skipped", reason)

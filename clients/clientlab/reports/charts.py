@@ -368,7 +368,7 @@ def _courses_of(group: Group, colours: Mapping[str, str]) -> Iterator[RowChart]:
     fewest = min(trial.figures.requests for trial in trials) * rounds
     parts = max(_FEWEST_PARTS, fewest // _REQUESTS_OF_PART)
     parts = min(slices, _MOST_PARTS, parts)
-    walls = [trial.figures.wall_seconds or 0.0 for trial in trials]
+    walls = [trial.wall_seconds for trial in trials]
     tick: Callable[[float], str] = units.time
     end = max(walls) * slices / SLICES
     # A number of requests takes another time in each arm.
@@ -406,7 +406,7 @@ def _course_of(row: Row, parts: int, slices: int) -> dict[str, Floats]:
     for trial in row.trials:
         over_time = trial.figures.over_time
         measured += over_time
-        seconds += [(trial.figures.wall_seconds or 0.0) / SLICES] * len(over_time)
+        seconds += [trial.wall_seconds / SLICES] * len(over_time)
     places = np.arange(len(measured)) * parts // slices
     ended = np.bincount(places, [part.requests for part in measured], parts)
     failed = np.bincount(places, [part.errors for part in measured], parts)

@@ -158,9 +158,7 @@ def _charts(run: Run, arms: dict[str, list[Trial]]) -> Iterator[RowChart]:
                 )
                 for what, course in of_arm.items()
             ]
-        end = max(
-            trial.figures.wall_seconds or 0.0 for name in names for trial in arms[name]
-        )
+        end = max(trial.wall_seconds for name in names for trial in arms[name])
         yield RowChart(
             f"Calls and attempts per second · {workload_name}",
             rows,
@@ -189,7 +187,7 @@ def _courses_of(trials: Sequence[Trial]) -> dict[str, np.ndarray]:
         successes += requests - errors
         failures += errors
         attempts += np.array(trial.attempts.over_time)
-        seconds += (trial.figures.wall_seconds or 0.0) / SLICES
+        seconds += trial.wall_seconds / SLICES
     per_second = max(seconds, 1e-9)
     return {
         "successes": successes / per_second,

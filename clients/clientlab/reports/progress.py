@@ -166,7 +166,7 @@ class ProgressLines:
         elif trial.highest_rate is not None:
             outcome = f"highest rate {units.rate(trial.highest_rate.middle)} requests/s"
         else:
-            seconds = units.time(trial.figures.wall_seconds)
+            seconds = units.time(trial.wall_seconds)
             rate = units.rate(trial.figures.requests_per_second)
             outcome = f"{seconds}, {rate} requests/s"
             if trial.figures.failed:

@@ -470,7 +470,7 @@ def _seconds_at_rate(trial: Trial) -> float:
     """
     figures = trial.figures
     if figures.tail_seconds is None or not figures.requests_per_second:
-        return figures.wall_seconds or 0.0
+        return trial.wall_seconds
     return figures.succeeded / figures.requests_per_second
 
 
@@ -492,13 +492,13 @@ def _cpu_per_request(trial: Trial) -> float | None:
 
 def _seconds_per_request(trial: Trial) -> float | None:
     succeeded = trial.figures.succeeded
-    if succeeded <= 0 or not trial.figures.wall_seconds:
+    if succeeded <= 0 or not trial.wall_seconds:
         return None
     return _seconds_at_rate(trial) / succeeded
 
 
 def _received(trial: Trial) -> float | None:
-    if trial.figures.bytes_received is None or not trial.figures.wall_seconds:
+    if trial.figures.bytes_received is None or not trial.wall_seconds:
         return None
     return trial.figures.bytes_received / _seconds_at_rate(trial)
 
@@ -545,7 +545,7 @@ FIGURES: tuple[Figure, ...] = (
         "wall time",
         "time from the start of the first request to the end of the last",
         "seconds",
-        _field("figures.wall_seconds"),
+        _field("measured.wall_seconds"),
         _FASTER,
         heading="wall",
         when="always",
@@ -752,7 +752,7 @@ FIGURES: tuple[Figure, ...] = (
         "`--cold`: time from the start of the interpreter to the first response,"
         " without imports of the lab",
         "seconds",
-        lambda trial: trial.figures.wall_seconds if trial.is_cold else None,
+        lambda trial: trial.wall_seconds if trial.is_cold else None,
         _FASTER,
         heading="first response",
         metric=Metric("first_response_seconds"),

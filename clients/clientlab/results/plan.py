@@ -274,6 +274,15 @@ class Plan(ExperimentParts):
     unavailable_arms: Texts = {}
     command: str  # the command line that repeats the run
 
+    # Those workloads that have credentials, with them. No file holds these.
+    secret_workloads: Annotated[
+        dict[str, Workload], Field(exclude=True, repr=False)
+    ] = {}
+
+    def measured_workload(self, name: str) -> Workload:
+        """Return a workload as its requests are sent, with its credentials."""
+        return self.secret_workloads.get(name) or self.workloads[name]
+
     def schedule(self, rounds: int) -> list[tuple[int, str]]:
         """Return (round, name of the arm) in the order of execution.
 
@@ -297,20 +306,25 @@ class Plan(ExperimentParts):
         )
 
     def masked(self) -> Self:
-        """Return the plan for files, without credentials.
+        """Return the plan for files, with credentials in `secret_workloads` only.
 
         Headers, paths and the addresses of requirements may hold some.
         """
         workloads = {}
+        secret = {}
         for name, workload in self.workloads.items():
             headers = mask_headers(workload.request.headers)
             path = mask_text(workload.request.path)
             workloads[name] = change(workload, headers=headers, path=path)
+            if workloads[name] != workload:
+                secret[name] = workload
         specs = {}
         for name, spec in self.environments.items():
             masked = list(map(mask_text, spec.requirements))
             specs[name] = spec.updated(requirements=masked)
-        return self.updated(workloads=workloads, environments=specs)
+        return self.updated(
+            workloads=workloads, secret_workloads=secret, environments=specs
+        )
 
     @property
     def links(self) -> list[Link]:

@@ -203,9 +203,6 @@ class RequestFigures(MeasuredPart):
     The warm-up does not count.
     """
 
-    wall_seconds: Seconds | None = None
-    """From the start of the first request to the end of the last."""
-
     requests: Count = 0  # finished, errors included
     errors: dict[str, Count] = {}  # kind to count
     error_examples: dict[str, str] = {}
@@ -319,6 +316,8 @@ class Outcome(MeasuredPart):
     # clock.
     began: Seconds
     wall_seconds: NotNegative
+    """From the start of the first request to the end of the last."""
+
     cpu_seconds: NotNegative  # of the processes and all their children
     # CPU time of the processes after the first wave of each slice and before its
     # deadline, and the requests that began then; None: not known, as for pools of
@@ -609,6 +608,11 @@ class Trial(MeasuredPart):
     def bound(self) -> Bound | None:
         """What limited the trial; None if it has no verdict."""
         return None if self.verdict is None else self.verdict.bound
+
+    @property
+    def wall_seconds(self) -> float:
+        """The wall time of its measured part; 0 if it did not end."""
+        return 0.0 if self.measured is None else self.measured.wall_seconds
 
     @property
     def has_spoiling_errors(self) -> bool:

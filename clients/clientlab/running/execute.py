@@ -94,7 +94,7 @@ def name_run(plan: Plan) -> str:
 def create_run(
     name: str, plan: Plan, target: Target, surroundings: Surroundings
 ) -> Run:
-    """Return a run of the plan, without trials and without the plan's credentials."""
+    """Return a run of the plan, without trials. No file of it holds credentials."""
     return Run(
         run=name,
         clientlab=__version__,
@@ -119,21 +119,19 @@ def resume_run(run: Run, surroundings: Surroundings) -> Run:
     )
 
 
-def execute(  # noqa: PLR0913 - two arguments are optional
+def execute(
     run: Run,
     measure: Measure,
     store: Store,
     observer: Observer,
-    *,
-    whole: Plan | None = None,
     by_turns: MeasureByTurns | None = None,
 ) -> Run:
     """Measure all trials that a run plans, round by round, and return the finished run.
 
     Each trial is saved when it ends. A run that has trials already goes on after them.
-    The caller holds the run (see `Store.hold`). `whole`: the plan with the credentials
-    that the run does not hold. `by_turns`: measures trials that are compared with each
-    other side by side; without it, each trial is measured on its own.
+    The caller holds the run (see `Store.hold`). `by_turns`: measures trials that are
+    compared with each other side by side; without it, each trial is measured on its
+    own.
 
     Raise IncompleteRun if the run is interrupted or cannot be saved. The trials that
     had ended are saved.
@@ -141,7 +139,7 @@ def execute(  # noqa: PLR0913 - two arguments are optional
     # A resumed run had been judged by fewer trials.
     run = run.updated(claims=[], cautions=[])
     store.save(run)
-    execution = _Execution(run, measure, store, observer, whole, by_turns)
+    execution = _Execution(run, measure, store, observer, by_turns)
     observer.run_started(run, execution.folder)
     try:
         ended_by = execution.measure_rounds()
@@ -158,7 +156,6 @@ class _Execution:
     measure: Measure
     store: Store
     observer: Observer
-    whole: Plan | None
     by_turns: MeasureByTurns | None
     turn: list[tuple[PlannedTrial, Workload]] = field(default_factory=list)
     turn_began: str = ""
@@ -200,7 +197,7 @@ class _Execution:
             rate = search.next_rate
             usual = len(due) * find_max.USUAL_TRIALS - len(search.probes)
         side_by_side = self.by_turns is not None
-        self.turn = plan_turn(run, due, self.whole, rate, by_turns=side_by_side)
+        self.turn = plan_turn(run, due, rate, by_turns=side_by_side)
         self.turn_began = utc_now()
         self.planned_trials = run.measured + max(len(due), usual)
         planned = [trial for trial, _ in self.turn]

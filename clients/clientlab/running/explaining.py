@@ -55,11 +55,9 @@ _PATIENCE = 20.0  # seconds for py-spy to begin, and to write its file
 Say = Callable[[str], None]
 
 
-def explain(run: Run, plan: Plan, runner: TrialRunner, folder: Path, say: Say) -> Run:
-    """Return the finished run with an explanation of each arm.
-
-    `plan`: with the credentials that the run does not hold. `folder`: of the run.
-    """
+def explain(run: Run, runner: TrialRunner, folder: Path, say: Say) -> Run:
+    """Return the finished run, in this folder, with an explanation of each arm."""
+    plan = run.experiment
     explainer = _Explainer(runner, folder, plan)
     explained = []
     try:
@@ -80,7 +78,7 @@ class _Explainer:
     def explain(self, place: int, arm: Arm) -> Explanation:
         """Return the explanation of an arm. `place`: in the plan, for file names."""
         strategy = strategies.find(arm.strategy)
-        workload = replace(self.plan.workloads[arm.workload], shards=1)
+        workload = replace(self.plan.measured_workload(arm.workload), shards=1)
         workload = reseed_for_round(workload, self.plan.seed, 0)
         concurrency = strategy.in_flight(
             workload.load.concurrency, expected_requests(workload)

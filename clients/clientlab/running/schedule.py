@@ -89,7 +89,6 @@ def count_rounds(run: Run) -> int:
 def plan_turn(
     run: Run,
     due: Sequence[Due],
-    whole: Plan | None = None,
     search_rate: float | None = None,
     *,
     by_turns: bool = False,
@@ -98,16 +97,14 @@ def plan_turn(
 
     If it is measured in slices, return the trials that it is compared with, too.
 
-    `whole`: the plan with the credentials that the run does not hold. `search_rate`:
-    requests per second that a search for the highest rate tries. `by_turns`: whether
-    trials can be measured side by side, in slices.
+    `search_rate`: requests per second that a search for the highest rate tries.
+    `by_turns`: whether trials can be measured side by side, in slices.
     """
     plan = run.experiment
-    workloads = (whole or plan).workloads
     number, _ = due[0]
     planned = []
     for index, arm in enumerate(_choose_turn(run, due, by_turns=by_turns)):
-        workload = workloads[arm.workload]
+        workload = plan.measured_workload(arm.workload)
         if search_rate is not None:
             workload = change(workload, rate=search_rate)
         workload = reseed_for_round(workload, plan.seed, number)

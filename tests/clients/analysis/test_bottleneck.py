@@ -202,6 +202,10 @@ def trial_of(
     return an_open_trial("urllib3", 1, **shown)
 
 
+def growth_of(trial) -> str | None:
+    return describe_growth(trial.figures, trial.wall_seconds)
+
+
 def evenly(rate: float, length: float) -> np.ndarray:
     return np.arange(round(rate * length)) / rate
 
@@ -213,18 +217,15 @@ def test_a_queue_that_grows_is_an_overload_however_many_requests_may_be_in_fligh
     rate, served, grown
 ):
     planned = evenly(rate, 10.0)
-    assert f"grew by {grown}" in describe_growth(
-        trial_of(planned, queue(planned, served), length=10.0).figures
-    )
+    trial = trial_of(planned, queue(planned, served), length=10.0)
+    assert f"grew by {grown}" in growth_of(trial)
 
 
 @pytest.mark.parametrize("rate", [50, 189])
 def test_a_server_that_keeps_up_is_not_overloaded(rate):
     planned = evenly(rate, 10.0)
-    assert (
-        describe_growth(trial_of(planned, queue(planned, 190), length=10.0).figures)
-        is None
-    )
+    trial = trial_of(planned, queue(planned, 190), length=10.0)
+    assert growth_of(trial) is None
 
 
 @pytest.mark.parametrize("delay", [0.5, 3.0])
@@ -232,16 +233,14 @@ def test_requests_that_only_wait_for_their_delay_are_no_queue(delay):
     """With a delay of half the trial, requests in flight rise during half the trial."""
     planned = evenly(500, 5.0)
     trial = trial_of(planned, planned + delay + 0.001, length=5.0, delay=delay)
-    assert describe_growth(trial.figures) is None
+    assert growth_of(trial) is None
 
 
 @pytest.mark.parametrize(("served", "grows"), [(500, True), (1010, False)])
 def test_an_overload_at_the_end_of_a_rising_rate_is_found(served, grows):
     planned = np.concatenate([evenly(100, 5.0), 5.0 + evenly(1000, 5.0)])
-    assert (
-        describe_growth(trial_of(planned, queue(planned, served), length=10.0).figures)
-        is not None
-    ) == grows
+    trial = trial_of(planned, queue(planned, served), length=10.0)
+    assert (growth_of(trial) is not None) == grows
 
 
 @pytest.mark.parametrize(("slow", "grows"), [(1, False), (600, True)])
@@ -251,5 +250,5 @@ def test_stragglers_after_the_schedule_are_no_overload(slow, grows):
     ends[-slow:] = np.linspace(59.0, 60.0, slow)
     trial = trial_of(planned, ends, length=1.0)
     load = trial.figures.open_load.updated(in_flight_at_end=slow + 10)
-    found = describe_growth(with_changes(trial, open_load=load).figures)
+    found = growth_of(with_changes(trial, open_load=load))
     assert (found is not None) == grows

@@ -93,7 +93,7 @@ def test_a_divided_trial_sends_each_request_once_and_its_counts_are_those_of_the
     ends = [
         shard.measured.began - began + shard.measured.wall_seconds for shard in shards
     ]
-    wall = trial.figures.wall_seconds
+    wall = trial.wall_seconds
     assert wall == pytest.approx(max(ends), abs=1e-5)
     assert trial.figures.tail_seconds == pytest.approx(max(ends) - min(ends), abs=1e-5)
     rate = trial.figures.requests_per_second
@@ -253,7 +253,7 @@ def test_shards_that_end_apart_have_the_rate_of_the_time_in_which_all_sent():
     trial = merged([short, long], requests=10_000)
     assert trial.status == "done", trial.reason
     assert trial.figures.requests_per_second == pytest.approx(1250, rel=0.02)
-    assert trial.figures.wall_seconds == pytest.approx(20.0)
+    assert trial.wall_seconds == pytest.approx(20.0)
     assert trial.figures.tail_seconds == pytest.approx(15.0)
 
 

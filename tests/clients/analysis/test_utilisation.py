@@ -414,7 +414,7 @@ def test_the_rate_with_a_duration_is_that_of_the_whole_load(draw, mean, duration
     """
     trial = judged(closed_loop(draw, duration), duration=duration)
     assert trial.figures.requests_per_second == pytest.approx(C / mean, rel=0.02)
-    tail = trial.figures.wall_seconds - duration
+    tail = trial.wall_seconds - duration
     assert trial.figures.tail_seconds == pytest.approx(tail)
 
 
@@ -431,8 +431,8 @@ def test_a_straggler_changes_neither_rate_nor_shares_nor_the_verdict():
     before = judged_with(held)
     found.records["seconds"][-1] = 30.0
     after = judged_with(held + 30.0)
-    assert before.figures.wall_seconds < 11
-    assert after.figures.wall_seconds > 30
+    assert before.wall_seconds < 11
+    assert after.wall_seconds > 30
     rate = before.figures.requests_per_second
     assert after.figures.requests_per_second == pytest.approx(rate, rel=0.02)
     known = before.verdict.shares.known
@@ -453,13 +453,13 @@ def test_the_start_of_a_pool_is_a_share_of_the_time_in_which_the_load_was_whole(
 def test_a_trial_of_a_number_of_requests_has_the_rate_of_its_wall_time():
     found = closed_loop(lambda many: np.full(many, 0.06), 5.0)
     requests = len(found.records)
-    figures = judged(found, requests=requests).figures
-    assert figures.tail_seconds is None
-    assert figures.requests_per_second == requests / figures.wall_seconds
+    trial = judged(found, requests=requests)
+    assert trial.figures.tail_seconds is None
+    assert trial.figures.requests_per_second == requests / trial.wall_seconds
 
 
 def test_a_trial_without_an_end_before_its_deadline_has_the_rate_of_its_wall_time():
     found = closed_loop(lambda many: np.full(many, 8.0), 5.0)
-    figures = judged(found, duration=5.0).figures
-    assert figures.tail_seconds is not None
-    assert figures.requests_per_second == C / figures.wall_seconds
+    trial = judged(found, duration=5.0)
+    assert trial.figures.tail_seconds is not None
+    assert trial.figures.requests_per_second == C / trial.wall_seconds

@@ -140,20 +140,13 @@ def test_cpu_time_per_request_is_that_of_the_steady_part():
 
 
 def test_what_a_trial_does_not_have_is_unknown_and_not_0():
-    nothing = a_failed_trial("urllib3", measured=None)
+    nothing = a_failed_trial("urllib3")
     for figure in FIGURES:
         assert (figure.of(nothing), figure.over_rounds([nothing])) == (None, None), (
             figure.key
         )
-    assert BY_KEY["cpu"].of(a_failed_trial("urllib3", cpu_seconds=0.5)) is None
-    assert (
-        BY_KEY["cpu"].of(
-            a_failed_trial(
-                "urllib3", cpu_seconds=0.5, requests=9, errors={"connect": 9}
-            )
-        )
-        is None
-    )
+    no_success = a_trial(requests=9, errors={"connect": 9}, cpu_seconds=0.5)
+    assert BY_KEY["cpu"].of(no_success) is None
 
 
 def test_over_rounds_a_figure_is_the_median_of_the_finished_trials_that_have_it():
@@ -161,9 +154,7 @@ def test_over_rounds_a_figure_is_the_median_of_the_finished_trials_that_have_it(
         a_trial(number=n, connections_opened=count)
         for n, count in enumerate((1, None, 2, 50), 1)
     ]
-    failed = a_failed_trial(
-        "urllib3", requests=1000, errors={"connect": 1000}, connections_opened=7000
-    )
+    failed = a_trial(status="failed", errors={"connect": 1000}, connections_opened=7000)
     assert BY_KEY["connections"].over_rounds([*trials, failed]) == 2
     assert BY_KEY["errors"].over_rounds([*trials, failed]) == 0.2
 

@@ -11,7 +11,7 @@ from clientlab.results.trial import Trial, utc_now
 from clientlab.validation import first_problem
 from clients.documents import a_planned_trial
 
-DONE = {"status": "done", "figures": {"requests": 7, "wall_seconds": 0.1}}
+DONE = {"status": "done", "figures": {"requests": 7}}
 USED = {
     "began": 0.0,
     "wall_seconds": 0.1,

@@ -9,17 +9,16 @@ from types import SimpleNamespace
 import pytest
 
 from clientlab.errors import FieldError, IncompleteRun
-from clientlab.results.trial import PlannedTrial, RequestFigures, Trial, utc_now
+from clientlab.results.trial import PlannedTrial, Trial, utc_now
 from clientlab.running.execute import TrialLost, execute, resume_run
 from clientlab.running.trial_runner import check_disk
-from clients.documents import SURROUNDINGS
+from clients.documents import SURROUNDINGS, a_trial
 from clients.running.runs import NAME, Recorder, planned
 
 
 def measured(planned: PlannedTrial, *_: object) -> Trial:
     """A trial of one request."""
-    figures = RequestFigures(requests=1, wall_seconds=0.1)
-    return Trial(planned=planned, status="done", started=utc_now(), figures=figures)
+    return a_trial(wall=0.1, requests=1).updated(planned=planned, started=utc_now())
 
 
 def test_the_run_is_saved_after_every_trial(store):

@@ -87,7 +87,7 @@ def test_a_link_counts_the_bytes_of_heads_and_uploads(local, tmp_path):
     heads = trial.servers.link.up_bytes - 20 * 5000
     assert 20 * 300 < heads < 20 * 1000
     assert trial.verdict.shares.bandwidth == pytest.approx(
-        8 * trial.servers.link.up_bytes / 20e6 / trial.figures.wall_seconds
+        8 * trial.servers.link.up_bytes / 20e6 / trial.wall_seconds
     )
 
 
