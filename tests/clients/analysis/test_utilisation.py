@@ -11,8 +11,7 @@ from clientlab.analysis import utilisation
 from clientlab.analysis.finish import Begun, finish_trial
 from clientlab.analysis.utilisation import (
     LoadTimes,
-    compute_shares,
-    count_client_cores,
+    Utilisation,
     count_in_flight,
     find_shares,
 )
@@ -80,9 +79,11 @@ def shares(
     trial = planned(strategy, many, link=behind)
     servers = ServerCounters(upstream=upstream, proxy=proxy, link=link)
     held = held or InFlight(client=many)
-    return compute_shares(
-        trial, outcome(**of_outcome), delays, servers, held, placement
-    )
+    measured = outcome(**of_outcome)
+    wall = measured.wall_seconds
+    times = LoadTimes(wall, wall, wall)
+    trial_use = Utilisation(trial, measured, servers, held, times, delays, placement)
+    return trial_use.compute_shares()
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,15 @@ def test_a_client_can_use_a_core_for_each_process_or_thread_without_the_gil(
 
     The GIL is that of the trial's process.
     """
-    found = count_client_cores(planned(strategy), outcome(**measured), CORES)
-    assert found == cores
+    times = LoadTimes(1.0, 1.0, 1.0)
+    used = Utilisation(
+        planned(strategy),
+        outcome(**measured),
+        ServerCounters(),
+        InFlight(client=32),
+        times,
+    )
+    assert used.count_client_cores(CORES) == cores
 
 
 @pytest.mark.parametrize(
