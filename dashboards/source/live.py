@@ -51,6 +51,7 @@ def make_dashboard() -> board.Dashboard:
     closed = {
         "Open load: requests that arrive at a planned rate": _open_load(),
         "Streams: responses that arrive event by event": _streams(),
+        "Faults and retries: how often calls are sent": [_attempts()],
         "All runs": [_runs()],
     }
     made = made.with_row(board.Row("Is the server the limit?"))
@@ -335,6 +336,35 @@ def _streams() -> Iterator[Panel]:
         "How long are the gaps between events?",
         "Over the last ten seconds, as the clients get the events.",
         _rate("gap_seconds_bucket", by="le"),
+    )
+
+
+def _attempts() -> tables.Panel:
+    names = {
+        "attempts_per_call": "attempts per call",
+        "duplicates_per_call": "duplicates per call",
+        "densest_attempts_share": "attempts in the densest 100 ms",
+    }
+    queries = []
+    shown = [("legend", "arm")]
+    for ref, (name, heading) in zip("ABC", names.items(), strict=True):
+        expression = f"max by (legend) (clientlab_run_{name}{{{RUN}}})"
+        queries.append(query(expression, ref=ref, now=True))
+        shown.append((f"Value #{ref}", heading))
+    table = grid(
+        "What do retries cost the server?",
+        "By the upstream's own count. Duplicates: times that the work of a call was"
+        " done again.",
+        shown,
+        *queries,
+        by="legend",
+    )
+    return (
+        table.override_by_name("attempts per call", looks_like(decimals=2))
+        .override_by_name("duplicates per call", looks_like("percentunit"))
+        .override_by_name(names["densest_attempts_share"], looks_like("percentunit"))
+        .height(TALL)
+        .no_value("no call was sent again")
     )
 
 

@@ -35,7 +35,7 @@ SLOWER = "slower"
 FAILING = "failing"
 MINUTES = 30
 EXPERIMENTS = """\
-question = "What do errors and streams look like?"
+question = "What do errors, streams and faults look like?"
 strategies = ["urllib3"]
 routes = ["proxy"]
 rounds = 1
@@ -49,8 +49,11 @@ events = 20
 every = "20ms"
 requests = 20
 concurrency = 4
+[workloads.faults]
+faults = "503:10%"
+requests = 100
 """
-"""An open load whose requests all get 503, and streams."""
+"""An open load whose requests all get 503, streams, and faults."""
 
 
 def _base() -> Run:
