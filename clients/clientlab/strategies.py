@@ -369,8 +369,11 @@ def _find_unlisted(name: str) -> Strategy:
         if executor.only:
             runs = f"only {', '.join(executor.only)}"
         raise LabError(f"strategy {name!r}: {executor.name} runs {runs}; {goes_with}")
+    of_kind = _find_clients_of_kind(client_name, executor_name)
     if name.endswith(".py") or (":" in name and file_of(client_name) is None):
         hint = "; a function of yours is mine.py:fetch"
+    elif of_kind:
+        hint = f"; write {', '.join(of_kind)}"
     else:
         hint = suggest_nearest(name, names)
     if not {client_name, executor_name} & ADMITTED.keys():
@@ -378,6 +381,23 @@ def _find_unlisted(name: str) -> Strategy:
     raise LabError(
         f"strategy {name!r} is unknown{hint}; see 'clientlab list strategies'"
     )
+
+
+def _find_clients_of_kind(client_name: str, kind: str) -> list[str]:
+    """Return up to three strategies with the same library, if `kind` is one of clients.
+
+    People write ``httpx@asyncio``, and mean ``httpx-async@workers``.
+    """
+    named = CLIENTS.get(client_name)
+    if named is None or not kind:
+        return []
+    return [
+        f"{client.name}@{client.pairs[0]}"
+        for client in CLIENTS.values()
+        if client.distribution == named.distribution
+        and client.kind.startswith(kind)
+        and client.pairs
+    ][:3]
 
 
 def suggest_concurrent(strategy: Strategy) -> str | None:

@@ -133,6 +133,8 @@ def test_an_unknown_setting_is_refused(name, names):
     [
         ("sync_thread", "sync_threads"),
         ("aiohttp@worker", "aiohttp@workers"),
+        ("aiohttp@asyncio", "write aiohttp@workers"),
+        ("httpx@async", "write httpx-async@workers"),
         ("nothing@threads", "nothing@threads"),
         (
             "geventhttpclient@threads",

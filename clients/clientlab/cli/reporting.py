@@ -211,9 +211,9 @@ def compare(
             " --markdown"
         )
     if len(names) < 2:
+        where = ", before --markdown" if targets["markdown"] else ""
         raise LabError(
-            "nothing to compare: name the baseline and one run or more, before"
-            " --markdown"
+            f"nothing to compare: name the baseline and one run or more{where}"
         )
     thresholds = [parse_change(text) for text in fail_on]
     figures = [find(key, "figure", repr(key)) for key in figure]
