@@ -126,7 +126,8 @@ def find_main_function(stacks: Sequence[Stack]) -> Frame | None:
     """Return the function at which most samples end or part ways.
 
     Only functions on the heaviest path that hold most samples count. Return None if no
-    function holds most of them.
+    function holds most of them, or if the function calls other packages most of its
+    time.
     """
     root = build_tree(stacks)
     node = root
@@ -141,7 +142,11 @@ def find_main_function(stacks: Sequence[Stack]) -> Frame | None:
         if parting > most:
             main = node.frame
             most = parting
-    return main
+    if main is None:
+        return None
+    beneath = [stack for stack in stacks if main in stack.frames]
+    own_share = shares_by_package(beneath).get(main.package, 0.0)
+    return main if own_share >= _MOST else None
 
 
 @dataclass

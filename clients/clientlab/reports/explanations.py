@@ -31,6 +31,7 @@ _LONG_STALL = 0.02  # seconds
 _LEAK_BYTES = 1e6  # per 1,000 requests
 _LEAK_FILES = 10.0
 _PER = 1000
+_LARGE_PACKAGE = 0.1
 _HALF = 0.5
 _QUARTER = 0.25
 _PARTS = {
@@ -86,8 +87,16 @@ def explain_in_a_sentence(run: Run, explanation: Explanation) -> str:
             main = profile.main
             share = _percent(main.total)
             return f"{arm} spent {share} of {whole} in {main.name} ({main.package})."
-        for package, part in profile.packages.items():
-            return f"{arm} spent {_percent(part)} of {whole} in the code of {package}."
+        largest = list(profile.packages.items())[:3]
+        if largest:
+            (package, part), *others = largest
+            more = "".join(
+                f", {_percent(part)} in {name}"
+                for name, part in others
+                if part >= _LARGE_PACKAGE
+            )
+            spent = f"{arm} spent {_percent(part)} of {whole} in the code of {package}"
+            return f"{spent}{more}."
     waits = explanation.waits
     if waits is None or waits.to_handler is None:
         return f"{arm}: nothing stands out."

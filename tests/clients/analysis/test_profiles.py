@@ -53,6 +53,11 @@ def test_no_function_stands_out_if_none_has_most_samples(tmp_path):
     assert profiles.find_main_function(stacks) is None
 
 
+def test_a_function_that_only_calls_other_packages_does_not_stand_out(tmp_path):
+    stacks = profile(tmp_path, [[0, 1], [0, 1, 2], [0, 1, 3]], [0.2, 0.4, 0.4])
+    assert profiles.find_main_function(stacks) is None
+
+
 @pytest.mark.parametrize(
     ("file", "package"),
     [
