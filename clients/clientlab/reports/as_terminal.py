@@ -48,6 +48,11 @@ def document(sections: Sequence[Section]) -> RenderableType:
             shown.append(Text())
         shown += [Text(sentence, style="bold green") for sentence in section.sentences]
         for part in section.parts:
+            last = shown[-1]
+            follows_line = isinstance(last, Text) and last.plain
+            is_titled = isinstance(part, Tables) and part.items and part.items[0].title
+            if is_titled and follows_line:
+                shown.append(Text())
             shown += _part(part)
     return Stack(*shown)
 
