@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
@@ -15,6 +16,8 @@ from clientlab.observing.process_handle import ProcessHandle, TrialProcesses
 from clientlab.results.trial import Disturbance, Outcome
 from clientlab.trial.context import Done
 from clientlab.trial.sample_log import MAPPED_FILES, ProcessNote, process_notes
+
+_Reading = TypeVar("_Reading")
 
 
 class Rests:
@@ -61,9 +64,16 @@ class Rests:
             process.make_outcome(figures, lock_waits)
             for process, figures in zip(self._each, done, strict=True)
         ]
-        machines = list(zip(self._machines[::2], self._machines[1::2], strict=True))
-        threads = list(zip(self._threads[::2], self._threads[1::2], strict=True))
+        machines = _pair_up(self._machines)
+        threads = _pair_up(self._threads)
         return outcomes, noise.compute_disturbance(machines, threads)
+
+
+def _pair_up(readings: Sequence[_Reading]) -> list[tuple[_Reading, _Reading]]:
+    """Return the reading before each slice with the one after it."""
+    before = readings[::2]
+    after = readings[1::2]
+    return list(zip(before, after, strict=True))
 
 
 class _ProcessReadings:
@@ -105,7 +115,7 @@ class _ProcessReadings:
     def sent(self, *, is_last: bool) -> None:
         pids = self._process.pids()
         for pid, seconds in _read_cpu(pids).items():
-            used = seconds - self._started_cpu.get(pid, 0.0)
+            used = max(0.0, seconds - self._started_cpu.get(pid, 0.0))
             self._used_cpu[pid] = self._used_cpu.get(pid, 0.0) + used
         if is_last:
             self._notes = self._read_notes()
@@ -119,21 +129,20 @@ class _ProcessReadings:
     def make_outcome(self, done: Done, lock_waits: float | None) -> Outcome:
         notes = self._notes
         of_pool = [note for note in notes if note.pid != self._process.pid]
-        peak_rss = done.peak_rss_bytes
-        for note in of_pool:
-            # It has ended meanwhile, or this is not Linux.
-            with contextlib.suppress(OSError):
-                peak_rss += note.peak_rss_bytes or usage.peak_rss_of(note.pid)
+        # Each process of a pool has a steady part of its own.
+        steady_cpu = None if of_pool else done.steady_cpu_seconds
+        steady_requests = None if of_pool else done.steady_requests
         idle_pss = None if self._idle is None else self._idle.now
         peak_pss = None
         if self._peak is not None:
             peak_pss = max(self._peak.peak, idle_pss or 0)
-        used_cpu = self._used_cpu.values()
+        last_began = max([note.began for note in notes], default=0.0)
         startup = 0.0
         if len(notes) > 1:
-            startup = max(0.0, *(note.began - done.began for note in notes))
+            startup = max(0.0, last_began - done.began)
         opened_in_all = sum(note.opened for note in notes)
         opened_before = self._opened_before or 0
+        callers = sum(note.callers for note in notes)
         return Outcome(
             began=done.began,
             wall_seconds=done.wall_seconds,
@@ -142,11 +151,10 @@ class _ProcessReadings:
             gil=done.gil,
             lock_waits=lock_waits,
             cpu_seconds=max(0.0, done.cpu_seconds + self._children_cpu),
-            steady_cpu_seconds=None if of_pool else done.steady_cpu_seconds,
-            steady_requests=None if of_pool else done.steady_requests,
-            fullest_cpu_seconds=max(0.0, *used_cpu) if used_cpu else None,
-            # The kernel's peak may miss a page of a thread.
-            peak_rss_bytes=max(peak_rss, self._settled_rss),
+            steady_cpu_seconds=steady_cpu,
+            steady_requests=steady_requests,
+            fullest_cpu_seconds=max(self._used_cpu.values(), default=None),
+            peak_rss_bytes=self._sum_peak_rss(done, of_pool),
             idle_pss_bytes=idle_pss,
             peak_pss_bytes=peak_pss,
             connections_begun=self._begun,
@@ -154,10 +162,19 @@ class _ProcessReadings:
             connections_in_all=opened_in_all,
             connections_reopened=opened_in_all - opened_before - self._opened,
             processes=max(1, len(notes)),
-            callers=max(1, sum(note.callers for note in notes)),
+            callers=max(1, callers),
             import_seconds=done.import_seconds or None,
             startup_seconds=startup,
         )
+
+    def _sum_peak_rss(self, done: Done, of_pool: Iterable[ProcessNote]) -> int:
+        peak = done.peak_rss_bytes
+        for note in of_pool:
+            # It has ended meanwhile, or this is not Linux.
+            with contextlib.suppress(OSError):
+                peak += note.peak_rss_bytes or usage.peak_rss_of(note.pid)
+        # The kernel's peak may miss a page of a thread.
+        return max(peak, self._settled_rss)
 
     def _add_tree(self, sign: int, pids: Sequence[int]) -> None:
         """Add or subtract what the descendants and the notes count now.
@@ -165,9 +182,12 @@ class _ProcessReadings:
         The difference is the growth.
         """
         self._notes = self._read_notes()
-        self._children_cpu += sign * sum(map(_read_cpu_with_ended, pids[1:]))
-        self._begun += sign * sum(note.connections for note in self._notes)
-        self._opened += sign * sum(note.opened for note in self._notes)
+        children_cpu = sum(map(_read_cpu_with_ended, pids[1:]))
+        begun = sum(note.connections for note in self._notes)
+        opened = sum(note.opened for note in self._notes)
+        self._children_cpu += sign * children_cpu
+        self._begun += sign * begun
+        self._opened += sign * opened
 
     def _read_notes(self) -> list[ProcessNote]:
         return [
@@ -191,7 +211,9 @@ def _read_cpu_with_ended(pid: int) -> float:
     Return 0 if it has ended: then its parent's include them.
     """
     try:
-        user, system, *of_ended = psutil.Process(pid).cpu_times()[:4]
+        times = psutil.Process(pid).cpu_times()
     except psutil.NoSuchProcess:
         return 0.0
-    return (usage.cpu_seconds_of(pid) or user + system) + sum(of_ended)
+    user, system, *of_ended = times[:4]
+    own = usage.cpu_seconds_of(pid) or user + system
+    return own + sum(of_ended)
