@@ -58,58 +58,55 @@ class Arrivals:
         # Draw the first `count` of a process of rate 1, or those before `most`, and one
         # more.
         if spacing == "poisson":
-            self._places, place = array("d"), 0.0
+            self._places = array("d")
+            place = 0.0
             while place < most and (count is None or len(self._places) <= count):
                 place -= math.log(draw_share(seed, len(self._places), _STREAM))
                 self._places.append(place)
         if count is not None:
             self.count = count
+        elif self._places is not None:
+            self.count = len(self._places) - 1
         else:
-            self.count = (
-                math.ceil(most - _ROUNDING)
-                if self._places is None
-                else len(self._places) - 1
-            )
-        self.length = self.start_of(self.count) if length is None else length
-        # Until the next request would begin: 10 requests at 1/s take 10 s, also if the
+            self.count = math.ceil(most - _ROUNDING)
+        # The next request would begin then: 10 requests at 1/s take 10 s, also if the
         # schedule ends after 9.5 s.
-        self.span = self.start_of(self.count) if self._places is None else self.length
+        next_start = self.start_of(self.count)
+        self.length = next_start if length is None else length
+        self.span = next_start if self._places is None else self.length
 
     def start_of(self, number: int) -> float:
-        """Return the planned start of a request, in seconds since the
-        schedule began.
-        """
-        return self._time_of(
-            float(number) if self._places is None else self._places[number]
-        )
+        """Return the planned start of a request, in seconds of the schedule."""
+        if self._places is None:
+            return self._time_of(float(number))
+        return self._time_of(self._places[number])
 
     def due(self, moment: float) -> int:
-        """Return how many requests are planned up to a moment, in seconds since the
-        schedule began.
+        """Return how many requests are planned up to a moment.
+
+        `moment`: in seconds since the schedule began.
         """
         if moment < 0:
             return 0
         expected = self._expected(moment)
-        reached = (
-            math.floor(expected + _ROUNDING) + 1
-            if self._places is None
-            else bisect_right(self._places, expected)
-        )
+        if self._places is None:
+            reached = math.floor(expected + _ROUNDING) + 1
+        else:
+            reached = bisect_right(self._places, expected)
         return min(self.count, reached)
 
     @property
     def longest_gap(self) -> float:
-        """Seconds of the longest pause between two planned starts, or
-        before the first.
-        """
+        """Seconds of the longest pause before a planned start."""
         if self._places is None:
             return 1 / min(self._rates)
         starts = [0.0, *map(self._time_of, self._places)]
         return max(later - earlier for earlier, later in pairwise(starts))
 
     def _time_of(self, place: float) -> float:
-        """Return when a place among arrivals of rate 1 is reached: the inverse of
-        `_expected`.
+        """Return when a place among arrivals of rate 1 is reached.
+
+        It is the inverse of `_expected`.
         """
         if len(self._rates) == 1:
             return place / self._rates[0]
@@ -129,8 +126,10 @@ class _RecordedArrivals(Arrivals):
     """
 
     def __init__(self, starts: Sequence[float]) -> None:
-        self._starts, self.count = starts, len(starts)
-        self.length = self.span = starts[-1] * self.count / (self.count - 1)
+        self._starts = starts
+        self.count = len(starts)
+        self.length = starts[-1] * self.count / (self.count - 1)
+        self.span = self.length
 
     def start_of(self, number: int) -> float:
         return self._starts[number]
@@ -150,9 +149,12 @@ class _ShardArrivals(Arrivals):
     """
 
     def __init__(self, whole: Arrivals, first: int, step: int) -> None:
-        self._whole, self._first, self._step = whole, first, step
+        self._whole = whole
+        self._first = first
+        self._step = step
         self.count = len(range(first, whole.count, step))
-        self.length, self.span = whole.length, whole.span
+        self.length = whole.length
+        self.span = whole.span
 
     def start_of(self, number: int) -> float:
         return self._whole.start_of(self._first + number * self._step)
@@ -182,11 +184,11 @@ def is_open(workload: Workload) -> bool:
 
 
 def is_warm(workload: Workload) -> bool:
-    """Return whether connections are opened before the clock starts: by default, in a
-    load for a duration.
+    """Return whether connections are opened before the clock starts.
 
-    A number of requests is a job, which includes opening its connections. A duration is
-    a part of a running service, and so are requests at their recorded times.
+    By default they are in a load for a duration. A number of requests is a job, which
+    includes opening its connections. A duration is a part of a running service, and so
+    are requests at their recorded times.
     """
     load = workload.load
     if load.connections is None:
@@ -195,8 +197,10 @@ def is_warm(workload: Workload) -> bool:
 
 
 def is_steady(workload: Workload) -> bool:
-    """Return whether only the steady part of a trial counts: a closed load for a
-    duration, on warm connections, whose server does not fail.
+    """Return whether only the steady part of a trial counts.
+
+    It does for a closed load for a duration, on warm connections, whose server does not
+    fail.
     """
     lasts = workload.load.duration is not None and workload.faults is None
     return lasts and not is_open(workload) and is_warm(workload)
@@ -225,8 +229,7 @@ _WARM_UP_WAVES = 3
 
 
 def count_warm_up(workload: Workload, in_flight: int) -> int:
-    """Return the number of requests that warm up the connections; 0 if the workload has
-    cold ones.
+    """Return the number of requests that warm up the connections; 0 for cold ones.
 
     A steady load warms up for three waves of requests. The second one shows how long a
     wave takes: the first opens the connections, and during the last one the load falls.
@@ -251,68 +254,64 @@ def arrivals_of(workload: Workload) -> Arrivals | None:
         whole = plan_arrivals(
             stages, load.arrivals, workload.seed, load.requests, load.duration
         )
-    return (
-        _ShardArrivals(whole, workload.index, workload.of)
-        if isinstance(workload, ShardWorkload)
-        else whole
-    )
+    if isinstance(workload, ShardWorkload):
+        return _ShardArrivals(whole, workload.index, workload.of)
+    return whole
 
 
 def expected_schedule(workload: Workload) -> Arrivals | None:
-    """Return the schedule of an open load as if its arrivals were evenly spaced, or
-    None for a closed load.
+    """Return the schedule of an open load as if its arrivals were evenly spaced.
+
+    Return None for a closed load.
     """
     load = replace(workload.load, arrivals="uniform")
     return arrivals_of(replace(workload, load=load))
 
 
 def requests_in(workload: Workload) -> int | None:
-    """Return how many requests a trial has, or None for a closed load for a
-    duration.
-    """
+    """Return how many requests a trial has; None for a closed load for a duration."""
     schedule = arrivals_of(workload)
     return workload.load.requests if schedule is None else schedule.count
 
 
 def expected_requests(workload: Workload) -> int | None:
-    """Return how many requests a trial has (if random: their mean), or None for a
-    closed load for a duration.
+    """Return how many requests a trial has; if random, their mean.
+
+    Return None for a closed load for a duration.
     """
     schedule = expected_schedule(workload)
     return workload.load.requests if schedule is None else schedule.count
 
 
 def most_late(workload: Workload) -> float:
-    """Return the seconds behind its planned start after which a request is dropped:
-    `max_late`, or the timeout.
+    """Return the seconds behind its planned start after which a request is dropped.
+
+    They are `max_late`, or the timeout.
     """
     most = workload.load.max_late
     return workload.limits.timeout if most is None else most
 
 
 def longest_pause(workload: Workload) -> float:
-    """Return the seconds of the longest pause between two planned requests; 0 for a
-    closed load.
+    """Return the seconds of the longest pause between two planned requests.
+
+    It is 0 for a closed load.
     """
     schedule = arrivals_of(workload)
     return 0.0 if schedule is None else schedule.longest_gap
 
 
 def check_load(workload: Workload) -> None:
-    """Raise FieldError for an open load that cannot be sent, and for its options in a
-    closed load.
+    """Raise FieldError for an open load that cannot be sent.
+
+    Raise it for the options of an open load in a closed load, too.
     """
     load = workload.load
-    stages, duration = load.stages, load.duration
-    if (schedule := expected_schedule(workload)) is None:
-        for field in ("arrivals", "max_late"):
-            given = getattr(workload.load, field)
-            if given not in {"uniform", None}:
-                raise FieldError(
-                    [field],
-                    "only an open load has it; set `rate` or `stages`, or leave it out",
-                    value=given,
-                )
+    stages = load.stages
+    duration = load.duration
+    schedule = expected_schedule(workload)
+    if schedule is None:
+        _check_closed(workload)
         return
     if workload.keeps_times:
         _check_recorded_times(workload)
@@ -323,13 +322,14 @@ def check_load(workload: Workload) -> None:
             "a load has one rate or several stages; leave out one of them",
             also=["stages"],
         )
-    last_begins = stages.steps[-1][0] if stages is not None else 0.0
+    key = "requests" if duration is None else "duration"
+    last_begins = 0.0 if stages is None else stages.steps[-1][0]
     if last_begins >= schedule.length:
         message = (
             f"the last stage begins at {last_begins:g} s, when the trial is over; write"
             " more"
         )
-        raise FieldError(["requests" if duration is None else "duration"], message)
+        raise FieldError([key], message)
     is_drawn = load.arrivals == "poisson"
     most = _MOST_DRAWN if is_drawn else MOST_REQUESTS
     if schedule.count > most:
@@ -338,7 +338,7 @@ def check_load(workload: Workload) -> None:
             f"it plans {schedule.count:,} requests; a trial can have at most"
             f" {most:,}{why}"
         )
-        raise FieldError(["requests" if duration is None else "duration"], message)
+        raise FieldError([key], message)
     fewest = _FEWEST_DRAWN * workload.shards if is_drawn else 1
     if duration is not None and schedule.count < fewest:
         message = (
@@ -346,6 +346,16 @@ def check_load(workload: Workload) -> None:
             f" least {fewest} arrive"
         )
         raise FieldError(["duration"], message, value=duration)
+
+
+def _check_closed(workload: Workload) -> None:
+    for field in ("arrivals", "max_late"):
+        given = getattr(workload.load, field)
+        if given not in {"uniform", None}:
+            message = (
+                "only an open load has it; set `rate` or `stages`, or leave it out"
+            )
+            raise FieldError([field], message, value=given)
 
 
 def _check_recorded_times(workload: Workload) -> None:
