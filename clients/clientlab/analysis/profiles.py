@@ -20,6 +20,7 @@ from clientlab.results.explanation import FunctionShare
 
 MOST_FUNCTIONS = 10
 _MOST = 0.5
+_NEARLY_ALL = 0.7
 _COMPREHENSION = re.compile(
     r"(?:\.<locals>)?\.<(?:list|set|dict)comp>|\.<locals>\.<genexpr>"
 )
@@ -123,12 +124,16 @@ def shares_by_function(stacks: Sequence[Stack]) -> dict[Frame, FunctionShare]:
 
 
 def find_main_function(stacks: Sequence[Stack]) -> Frame | None:
-    """Return the function at which most samples end or part ways.
+    """Return the function that takes most of the time itself, wherever it is called.
 
-    Only functions on the heaviest path that hold most samples count. Return None if no
-    function holds most of them, or if the function calls other packages most of its
-    time.
+    If there is none, return the function at which most samples end or part ways: one on
+    the heaviest path that holds most samples. Return None if no function holds most of
+    them, or if that one only calls others, as each step of a request does.
     """
+    functions = shares_by_function(stacks)
+    for frame, function in functions.items():
+        if function.own >= _MOST:
+            return frame
     root = build_tree(stacks)
     node = root
     main = None
@@ -142,11 +147,14 @@ def find_main_function(stacks: Sequence[Stack]) -> Frame | None:
         if parting > most:
             main = node.frame
             most = parting
-    if main is None:
+    outermost = max(functions, key=lambda frame: functions[frame].total, default=None)
+    if main is None or outermost is None:
         return None
     beneath = [stack for stack in stacks if main in stack.frames]
-    own_share = shares_by_package(beneath).get(main.package, 0.0)
-    return main if own_share >= _MOST else None
+    in_own_package = shares_by_package(beneath).get(main.package, 0.0)
+    is_inner = main.package != outermost.package
+    holds_nearly_all = is_inner and functions[main].total >= _NEARLY_ALL
+    return main if in_own_package >= _MOST or holds_nearly_all else None
 
 
 @dataclass

@@ -64,7 +64,8 @@ def explanations(report: Report) -> Section:
         left_out += [
             f"{explanation.arm}: left out: {reason}" for reason in explanation.left_out
         ]
-    tables = [_waits_table(run), _functions_table(run), *_differences(run)]
+    tables = [_waits_table(run), _packages_table(run), _functions_table(run)]
+    tables += _differences(run)
     parts = (
         Lines(sentences),
         Charts(lambda: _waits_chart(run)),
@@ -207,21 +208,28 @@ def _cell(part: PartOfTime | None) -> str:
     return f"{units.time(part.p50)} · {units.time(part.p99)}"
 
 
-def _functions_table(run: Run) -> DataTable:
-    heads = ["arm", "function", "package", "with its calls", "itself", "samples"]
+def _packages_table(run: Run) -> DataTable:
     rows = []
     for explanation in run.explained:
-        arm = explanation.arm
         profile = explanation.profile
-        if profile is None:
-            continue
-        for name, share in list(profile.packages.items())[:_MOST_PACKAGES]:
-            rows.append([arm, "(all)", name, units.UNKNOWN, _percent(share), ""])
-        samples = f"{profile.samples:,}"
-        for function in profile.functions:
+        if profile is not None:
+            largest = list(profile.packages.items())[:_MOST_PACKAGES]
+            shares = [f"{package} {_percent(share)}" for package, share in largest]
+            rows.append([explanation.arm, ", ".join(shares), f"{profile.samples:,}"])
+    heads = ["arm", "packages", "samples"]
+    return DataTable(heads, rows, "Which packages take the CPU", keys=2)
+
+
+def _functions_table(run: Run) -> DataTable:
+    rows = []
+    for explanation in run.explained:
+        profile = explanation.profile
+        functions = [] if profile is None else profile.functions
+        for function in functions:
             shares = [_percent(function.total), _percent(function.own)]
-            rows.append([arm, function.name, function.package, *shares, samples])
-    return DataTable(heads, rows, "Which code takes the CPU", keys=3)
+            rows.append([explanation.arm, function.name, function.package, *shares])
+    heads = ["arm", "function", "package", "with its calls", "itself"]
+    return DataTable(heads, rows, "Which functions take the CPU", keys=3)
 
 
 def _differences(run: Run) -> Iterator[DataTable]:

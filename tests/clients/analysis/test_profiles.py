@@ -53,6 +53,17 @@ def test_no_function_stands_out_if_none_has_most_samples(tmp_path):
     assert profiles.find_main_function(stacks) is None
 
 
+def test_a_function_that_takes_most_of_the_time_itself_is_found_on_all_paths(tmp_path):
+    samples = [[0, 1, 2], [0, 3, 2], [0, 3]]
+    stacks = profile(tmp_path, samples, [0.4, 0.3, 0.3])
+    assert profiles.find_main_function(stacks) == ("getpeername", "asyncio")
+
+
+def test_an_inner_function_that_holds_nearly_all_is_found(tmp_path):
+    stacks = profile(tmp_path, [[0, 3, 1, 2], [0, 3, 1], [0, 3]], [0.45, 0.35, 0.2])
+    assert profiles.find_main_function(stacks) == ("Pool.acquire", "httpcore")
+
+
 def test_a_function_that_only_calls_other_packages_does_not_stand_out(tmp_path):
     stacks = profile(tmp_path, [[0, 1], [0, 1, 2], [0, 1, 3]], [0.2, 0.4, 0.4])
     assert profiles.find_main_function(stacks) is None
