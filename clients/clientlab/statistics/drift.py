@@ -64,45 +64,52 @@ def find_drift(by_round: Floats, by_part: Floats | None = None) -> Drift | None:
     for equal parts of each round, of shape (arms, rounds, parts), if these are known.
     """
     rounds = by_round.shape[1]
-    drift = _find_jump(by_round) if rounds > 2 else None
+    drift = None
+    if rounds > 2:
+        drift = _find_jump(by_round)
     if drift is None and rounds >= _FEWEST_ROUNDS:
         drift = _find_change(by_round)
-    if drift is None and by_part is not None and by_part.shape[2] >= FEWEST_PARTS:
-        drift = _find_change_within(by_part)
-    return drift
+    if drift is not None or by_part is None:
+        return drift
+    if by_part.shape[2] < FEWEST_PARTS:
+        return None
+    return _find_change_within(by_part)
 
 
 def _find_jump(by_round: Floats) -> Drift | None:
     """Return the first jump of what all arms have in common."""
     common = np.median(_centre(by_round), axis=0)
     for rounds in range(1, len(common)):
-        earlier, later = common[:rounds], common[rounds:]
+        earlier = common[:rounds]
+        later = common[rounds:]
         rise = later.min() - earlier.max()
         fall = earlier.min() - later.max()
         if max(rise, fall) > _JUMP:
-            change = float(np.median(later) - np.median(earlier))
-            return Drift("step", (), math.exp(change), rounds)
+            change = np.median(later) - np.median(earlier)
+            factor = math.exp(change)
+            return Drift("step", (), factor, rounds)
     return None
 
 
 def _find_change(by_round: Floats) -> Drift | None:
     """Return a line over the rounds, or a step between them."""
     centred = _centre(by_round)
-    series = _winsorize(_beside_common(centred))
+    beside_common = _beside_common(centred)
+    series = _winsorize(beside_common)
     contrasts = _order_rounds(by_round.shape[1])
-    clearest = _find_clearest(series, contrasts.shuffled)
-    contrast = contrasts.shuffled[clearest.contrast, 0]
-    height = float(np.ptp(contrast))
-    change = float(series[clearest.series] @ contrast) * height
-    if clearest.chance > _CHANCE or abs(change) < _LEAST_CHANGE:
+    clearest = _find_clearest(series, contrasts.shuffled, _CHANCE)
+    if clearest is None:
         return None
     arms: tuple[int, ...] = ()
     # An arm also moves the middle of two, so each arm's own change decides.
     if clearest.series or len(by_round) <= 2:
+        contrast = contrasts.shuffled[clearest.contrast, 0]
         arms = _find_changing_arms(centred, contrast)
     rounds = contrasts.rounds_before[clearest.contrast]
-    kind: Literal["line", "step"] = "line" if rounds is None else "step"
-    return Drift(kind, arms, math.exp(change), rounds)
+    kind: Literal["line", "step"] = "step"
+    if rounds is None:
+        kind = "line"
+    return Drift(kind, arms, clearest.factor, rounds)
 
 
 def _find_changing_arms(centred: Floats, contrast: Floats) -> tuple[int, ...]:
@@ -112,7 +119,8 @@ def _find_changing_arms(centred: Floats, contrast: Floats) -> tuple[int, ...]:
     """
     changes = _winsorize(centred) @ contrast
     largest = changes[np.abs(changes).argmax()]
-    is_alike = changes * np.sign(largest) >= abs(largest) / 2
+    changes *= np.sign(largest)
+    is_alike = changes >= abs(largest) / 2
     arms = np.flatnonzero(is_alike).tolist()
     if 2 * len(arms) > len(centred):
         return ()
@@ -121,38 +129,40 @@ def _find_changing_arms(centred: Floats, contrast: Floats) -> tuple[int, ...]:
 
 def _find_change_within(by_part: Floats) -> Drift | None:
     """Return a line over the parts of the rounds."""
-    rounds, parts = by_part.shape[1:]
-    series = _winsorize(_beside_common(_centre(by_part)))
+    arms, rounds, parts = by_part.shape
+    centred = _centre(by_part)
+    beside_common = _beside_common(centred)
+    series = _winsorize(beside_common)
     series -= series.mean(axis=2, keepdims=True)
-    flat = series.reshape(len(series), -1)
+    flat = series.reshape(arms + 1, -1)
     shuffled = _order_parts(rounds, parts)
-    clearest = _find_clearest(flat, shuffled)
-    line = shuffled[0, 0]
-    height = float(np.ptp(line))
-    change = float(flat[clearest.series] @ line) / rounds * height
-    if clearest.chance > _CHANCE_WITHIN or abs(change) < _LEAST_CHANGE:
+    clearest = _find_clearest(flat, shuffled, _CHANCE_WITHIN, rounds)
+    if clearest is None:
         return None
-    arms = (clearest.series - 1,) if clearest.series else ()
-    return Drift("within", arms, math.exp(change))
+    if clearest.series:
+        return Drift("within", (clearest.series - 1,), clearest.factor)
+    return Drift("within", (), clearest.factor)
 
 
 def _centre(logs: Floats) -> Floats:
     """Return the logarithms with a median of 0 for each arm."""
     within_arms = tuple(range(1, logs.ndim))
-    return logs - np.median(logs, axis=within_arms, keepdims=True)
+    medians = np.median(logs, axis=within_arms, keepdims=True)
+    return logs - medians
 
 
 def _beside_common(centred: Floats) -> Floats:
     """Return what the arms have in common, and then each arm beside it."""
     common = np.median(centred, axis=0)
-    return np.concatenate([common[None], centred - common])
+    beside = centred - common
+    return np.concatenate([common[None], beside])
 
 
 def _winsorize(series: Floats) -> Floats:
     """Return the series around 0, with outliers moved in to the limit."""
     limit = _REACH * spread(series)[..., None]
-    around = series - np.median(series, axis=-1, keepdims=True)
-    return np.clip(around, -limit, limit)
+    medians = np.median(series, axis=-1, keepdims=True)
+    return np.clip(series - medians, -limit, limit)
 
 
 class _Contrasts(NamedTuple):
@@ -177,17 +187,19 @@ def _order_rounds(rounds: int) -> _Contrasts:
     places = np.arange(rounds)
     rows = [places - places.mean()]
     for step in steps:
-        is_before = places < step
-        rows.append(np.where(is_before, -1 / step, 1 / (rounds - step)))
+        before = -1 / step
+        after = 1 / (rounds - step)
+        rows.append(np.where(places < step, before, after))
     contrasts = np.array(rows)
     contrasts /= np.linalg.norm(contrasts, axis=1, keepdims=True)
     if math.factorial(rounds) <= _ORDERS:
-        orders = np.array(list(itertools.permutations(range(rounds))))
+        orders = np.array(list(itertools.permutations(places)))
     else:
         random = np.random.default_rng(0)
-        permuted = [random.permutation(rounds) for _ in range(_ORDERS)]
+        permuted = [random.permutation(places) for _ in range(_ORDERS)]
         orders = np.array([places, *permuted])
-    return _Contrasts(contrasts[:, orders], [None, *steps.tolist()])
+    shuffled = contrasts[:, orders]
+    return _Contrasts(shuffled, [None, *steps.tolist()])
 
 
 @cache
@@ -198,36 +210,53 @@ def _order_parts(rounds: int, parts: int) -> Floats:
     """
     line = np.arange(parts) - (parts - 1) / 2
     line /= np.linalg.norm(line)
-    rows = np.tile(line, ((_ORDERS + 1) * rounds, 1))
+    orders = _ORDERS + 1
+    rows = np.tile(line, (orders * rounds, 1))
     random = np.random.default_rng(1)
     rows[rounds:] = random.permuted(rows[rounds:], axis=1)
-    return rows.reshape(1, _ORDERS + 1, rounds * parts)
+    return rows.reshape(1, orders, rounds * parts)
 
 
 class _Clearest(NamedTuple):
-    """The clearest contrast, and the share of the orders in which one is as clear."""
+    """The clearest contrast in some series."""
 
-    chance: float
     series: int
     contrast: int
 
+    factor: float
+    """By which the figure changes in all."""
 
-def _find_clearest(series: Floats, shuffled: Floats) -> _Clearest:
-    """Test the contrasts on all series together.
+
+def _find_clearest(
+    series: Floats, shuffled: Floats, most_chance: float, repeated: int = 1
+) -> _Clearest | None:
+    """Return the contrast that is clearer than in nearly all other orders.
+
+    Return None if chance may be the reason, or if the change is small. All contrasts
+    are tested on all series together.
 
     `series`: of shape (series, points). `shuffled`: of shape (contrasts, orders,
-    points).
+    points). `most_chance`: share of the orders in which one may be as clear.
+    `repeated`: how many times each contrast has its unit vector.
     """
     contrasts, orders, points = shuffled.shape
-    sizes = np.abs(series @ shuffled.reshape(-1, points).T)
-    sizes = sizes.reshape(len(series), contrasts, orders)
+    flat = shuffled.reshape(-1, points)
+    sizes = np.abs(series @ flat.T)
+    sizes = sizes.reshape(-1, contrasts, orders)
     # What all arms share, and what single arms do, weigh the same.
     for part in (slice(0, 1), slice(1, None)):
         scale = sizes[part].max(axis=(0, 1)).mean()
         sizes[part] /= scale or 1.0
-    measured = sizes[:, :, 0]
     clearest_by_order = sizes.max(axis=(0, 1))
     limit = clearest_by_order[0] * (1 - 1e-9)
-    chance = float(np.mean(clearest_by_order >= limit))
-    place, contrast = np.unravel_index(measured.argmax(), measured.shape)
-    return _Clearest(chance, int(place), int(contrast))
+    chance = np.mean(clearest_by_order >= limit)
+    if chance > most_chance:
+        return None
+    measured = sizes[:, :, 0]
+    place, number = np.unravel_index(measured.argmax(), measured.shape)
+    contrast = shuffled[number, 0]
+    slope = series[place] @ contrast / repeated
+    change = float(slope * np.ptp(contrast))
+    if abs(change) < _LEAST_CHANGE:
+        return None
+    return _Clearest(int(place), int(number), math.exp(change))
