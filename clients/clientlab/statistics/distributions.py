@@ -47,21 +47,19 @@ def t_quantile(degrees: float | Floats, probability: float) -> Floats:
         return area
 
     u = np.zeros_like(freedom)
-    wanted = 2 * (1 - probability) * area_above(u)
+    half = area_above(u)
+    wanted = 2 * (1 - probability) * half
     for _ in range(8):
         area = area_above(u)
         slope = density(u, freedom) / area
-        u = u + np.log(area / wanted) / slope
+        excess = np.log(area / wanted)
+        u = u + excess / slope
     quantile: Floats = np.sqrt(freedom) * np.sinh(u)
     return quantile
 
 
 @cache
-def range_quantile(
-    count: int,
-    degrees: float,
-    probability: float,
-) -> float:
+def range_quantile(count: int, degrees: float, probability: float) -> float:
     """Return the quantile of the studentised range of `count` normal values.
 
     The range is divided by an independent estimate of the values' standard deviation
@@ -70,36 +68,43 @@ def range_quantile(
     """
     values, weights = _quadrature(-_FARTHEST, _FARTHEST)
     densities = np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
-    roots, shares = _deviations(degrees)
+    deviations, shares = _deviations(degrees)
     normal = _normal_table()
     below = np.interp(values, *normal)
 
     def is_above(studentised: float) -> bool:
-        lowest = values - studentised * roots[:, None] ** 2
-        inside = below - np.interp(lowest, *normal)
+        ranges = studentised * deviations[:, None]
+        below_range = np.interp(values - ranges, *normal)
+        inside = below - below_range
         # The density of the largest value if all others lie within the range below it.
         largest = count * densities * inside ** (count - 1)
-        return float(shares @ largest @ weights) > probability
+        cumulative = float(shares @ largest @ weights)
+        return cumulative > probability
 
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while not is_above(high):
-        low, high = high, high * 2
+        low = high
+        high *= 2
     return _bisect(is_above, low, high)
 
 
 def _deviations(degrees: float) -> tuple[Floats, Floats]:
-    """Return estimates of a standard deviation of 1, as square roots, and their shares.
+    """Return estimates of a standard deviation of 1, and their shares.
 
-    The square of a node is an estimate: few degrees of freedom put the tail of the
-    range near 0.
+    Their square roots are evenly covered, because few degrees of freedom put the tail
+    of the range near 0.
     """
     width = 1 / math.sqrt(2 * degrees)
     lowest = math.sqrt(max(0.0, 1 - 8 * width))
     highest = math.sqrt(1 + 10 * width)
     roots, weights = _quadrature(lowest, highest)
-    logs = (degrees - 1) * np.log(roots**2) - degrees * (roots**4 - 1) / 2
-    shares = weights * roots * np.exp(logs - logs.max())
-    return roots, shares / shares.sum()
+    deviations = roots**2
+    logs = (degrees - 1) * np.log(deviations)
+    logs -= degrees * (roots**4 - 1) / 2
+    densities = np.exp(logs - logs.max())
+    shares = weights * roots * densities
+    return deviations, shares / shares.sum()
 
 
 def digamma(x: Floats) -> Floats:
@@ -128,17 +133,14 @@ def trigamma_inverse(value: float) -> float:
     """Return the x between 1e-4 and 1e4 whose ψ'(x) is `value`. ψ' decreases with x."""
 
     def is_above(log: float) -> bool:
-        return float(trigamma(np.array(math.exp(log)))) < value
+        x = math.exp(log)
+        return float(trigamma(np.array(x))) < value
 
     log = _bisect(is_above, math.log(1e-4), math.log(1e4))
     return math.exp(log)
 
 
-def _bisect(
-    is_above: Callable[[float], bool],
-    low: float,
-    high: float,
-) -> float:
+def _bisect(is_above: Callable[[float], bool], low: float, high: float) -> float:
     for _ in range(30):
         middle = (low + high) / 2
         if is_above(middle):
@@ -155,8 +157,9 @@ def _normal_table() -> tuple[Floats, Floats]:
     Interpolation between them errs by less than 1e-7.
     """
     grid = np.linspace(-_FARTHEST, _FARTHEST, 16_001)
-    below = [math.erfc(-value / math.sqrt(2)) / 2 for value in grid.tolist()]
-    return grid, np.array(below)
+    scaled = grid / -math.sqrt(2)
+    below = np.array([math.erfc(value) for value in scaled.tolist()])
+    return grid, below / 2
 
 
 _legendre = cache(np.polynomial.legendre.leggauss)
@@ -165,4 +168,5 @@ _legendre = cache(np.polynomial.legendre.leggauss)
 def _quadrature(low: float, high: float) -> tuple[Floats, Floats]:
     nodes, weights = _legendre(64)
     length = high - low
-    return low + (nodes + 1) / 2 * length, weights * length / 2
+    points = low + (nodes + 1) / 2 * length
+    return points, weights * length / 2
