@@ -1,18 +1,17 @@
-"""What a trial with faults tells beside its samples: the attempts that the upstream
-counted, and how long an arm took to come back.
+"""What a trial with faults tells beside its samples.
+
+The upstream counts the attempts; an arm takes a while to come back after a state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
-import numpy.typing as npt
 
+from clientlab.analysis.request_figures import ends_of
 from clientlab.observing.samples import Samples
 from clientlab.results.server_counters import FaultCounts
 from clientlab.results.trial import Attempts, Recovery
-from clientlab.statistics.histogram import SLICES
+from clientlab.statistics.histogram import SLICES, Floats
 from clientlab.workload.faults import Faults, State
 
 _RECOVERED = 0.9
@@ -21,8 +20,6 @@ _RECOVERED = 0.9
 _FEWEST_ENDS = 20
 _SHORTEST_LOOK = 0.1
 """Calls, and seconds, over which the rate is looked at after a state."""
-
-Floats = npt.NDArray[np.float64]
 
 
 def find_attempts(
@@ -33,19 +30,23 @@ def find_attempts(
     `began` is monotonic; `wall` is in seconds.
     """
     statuses, calls = np.unique(samples.records["status"], return_counts=True)
+    names = map(str, statuses.tolist())
+    calls_by_status = dict(zip(names, calls.tolist(), strict=True))
     densest = None
     if counts.attempts:
         densest = max(counts.bins, default=0) / counts.attempts
+    ends = _find_successes(samples, began)
+    recoveries = [_find_recovery(ends, state, wall) for state in faults.states]
     return Attempts(
         calls=counts.calls,
         attempts=counts.attempts,
         carried_out=counts.carried_out,
         repeated=counts.repeated,
         kinds=counts.kinds,
-        statuses=dict(zip(map(str, statuses.tolist()), calls.tolist(), strict=True)),
+        statuses=calls_by_status,
         densest_share=densest,
         over_time=_slice_attempts(counts, wall),
-        recoveries=list(_find_recoveries(samples, faults, began, wall)),
+        recoveries=recoveries,
     )
 
 
@@ -54,31 +55,25 @@ def _slice_attempts(counts: FaultCounts, wall: float) -> list[float]:
 
     The bins begin with the first attempt, so a moment after the trial.
     """
-    until = np.concatenate([[0.0], np.cumsum(counts.bins)])
-    ends = counts.width * np.arange(len(until))
+    totals = np.cumsum([0.0, *counts.bins])
+    ends = counts.width * np.arange(len(totals))
     edges = np.linspace(0.0, wall, SLICES + 1)
-    attempts: list[float] = np.diff(np.interp(edges, ends, until)).tolist()
+    totals_at_edges = np.interp(edges, ends, totals)
+    attempts: list[float] = np.diff(totals_at_edges).tolist()
     return attempts
 
 
 def count_successes(samples: Samples, began: float, seconds: float) -> int:
     """Return how many calls succeeded in the first seconds of a trial."""
-    return int(np.count_nonzero(_successes(samples, began) <= seconds))
+    ends = _find_successes(samples, began)
+    return int(np.count_nonzero(ends <= seconds))
 
 
-def _successes(samples: Samples, began: float) -> Floats:
+def _find_successes(samples: Samples, began: float) -> Floats:
     """Return when calls succeeded, in seconds from the trial's beginning, ascending."""
-    records = samples.records[samples.records["error"] == 0]
-    ends: Floats = np.sort(records["start"] + records["seconds"] - began)
-    return ends
-
-
-def _find_recoveries(
-    samples: Samples, faults: Faults, began: float, wall: float
-) -> Iterator[Recovery]:
-    ends = _successes(samples, began)
-    for state in faults.states:
-        yield _find_recovery(ends, state, wall)
+    records = samples.records
+    good = records[records["error"] == 0]
+    return np.sort(ends_of(good) - began)
 
 
 def _find_recovery(ends: Floats, state: State, wall: float) -> Recovery:
@@ -88,20 +83,25 @@ def _find_recovery(ends: Floats, state: State, wall: float) -> Recovery:
     hold some calls at the rate before; the arm is back at the beginning of the first
     window that has enough.
     """
-    before = np.searchsorted(ends, state.begin) / state.begin if state.begin else 0.0
-    recovery = Recovery(state=str(state), end=state.end, rate_before=float(before))
-    if not before:
+    rate_before = 0.0
+    if state.begin:
+        ended_before = int(np.searchsorted(ends, state.begin))
+        rate_before = ended_before / state.begin
+    recovery = Recovery(state=str(state), end=state.end, rate_before=rate_before)
+    if not rate_before:
         return recovery
-    look = max(_SHORTEST_LOOK, _FEWEST_ENDS / before)
-    after = np.concatenate([[state.end], ends[ends > state.end]])
-    after = after[after + look <= wall]
-    first = np.searchsorted(ends, after)
-    last = np.searchsorted(ends, after + look, side="right")
-    is_back = (last - first) / look >= _RECOVERED * before
+    look = max(_SHORTEST_LOOK, _FEWEST_ENDS / rate_before)
+    ends_after = ends[ends > state.end]
+    begins = np.array([state.end, *ends_after])
+    begins = begins[begins + look <= wall]
+    first = np.searchsorted(ends, begins)
+    last = np.searchsorted(ends, begins + look, side="right")
+    rates = (last - first) / look
+    is_back = rates >= _RECOVERED * rate_before
     if not is_back.any():
         return recovery
-    seconds = float(after[is_back.argmax()]) - state.end
-    return recovery.updated(seconds=seconds)
+    back_at = float(begins[is_back.argmax()])
+    return recovery.updated(seconds=back_at - state.end)
 
 
 def find_foreign_calls(sent: int, counts: FaultCounts) -> str | None:

@@ -23,9 +23,11 @@ def find_growth(finished: Sequence[int], held: Sequence[float]) -> Growth | None
     if not len(requests):
         return None
     # The last part may have few requests, so that a page more would look like a leak.
-    whole = requests >= max(1.0, np.median(requests) / 2)
-    if np.count_nonzero(whole) < _FEWEST_PARTS:
+    fewest = max(1.0, np.median(requests) / 2)
+    is_whole = requests >= fewest
+    if np.count_nonzero(is_whole) < _FEWEST_PARTS:
         return None
-    growths = _PER * np.diff(held)[whole] / requests[whole]
+    grown = np.diff(held)[is_whole]
+    growths = _PER * grown / requests[is_whole]
     low, high = typical_interval(growths, _CONFIDENCE)
     return Growth(mean=float(typical(growths)), low=float(low), high=float(high))

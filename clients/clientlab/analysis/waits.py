@@ -20,6 +20,9 @@ from clientlab.workload.workload import Workload, delay_of
 _TRACE = np.dtype([("number", "<i8"), ("began", "<i8"), ("ended", "<i8")])
 """A record of mockupstream.trace; times in nanoseconds."""
 
+Handled = Mapping[int, tuple[float, float]]
+"""Request number → when the handler began and ended, in monotonic seconds."""
+
 
 class Trace:
     """What the upstream logs from now on."""
@@ -35,16 +38,17 @@ class Trace:
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("*.trace"))
 
-    def read(self) -> Mapping[int, tuple[float, float]]:
-        """Return number → when the handler began and ended, in monotonic seconds.
+    def read(self) -> Handled:
+        """Return the requests that were handled.
 
-        Of a request that came several times, the last one counts.
+        The last one counts if a request came several times.
         """
         handled = {}
         for path in self._files():
-            content = path.read_bytes()[self._sizes.get(path, 0) :]
-            whole = len(content) // _TRACE.itemsize
-            records = np.frombuffer(content, _TRACE, whole)
+            logged_before = self._sizes.get(path, 0)
+            content = path.read_bytes()[logged_before:]
+            count = len(content) // _TRACE.itemsize
+            records = np.frombuffer(content, _TRACE, count)
             for number, began, ended in records.tolist():
                 handled[number] = (began / 1e9, ended / 1e9)
         return handled
@@ -53,7 +57,7 @@ class Trace:
 def find_waits(
     samples: Samples,
     workload: Workload,
-    trace: Mapping[int, tuple[float, float]],
+    trace: Handled,
     *,
     one_loop: bool = False,
 ) -> Waits | None:
@@ -71,39 +75,59 @@ def find_waits(
     starts: Floats = records["start"]
     ends = ends_of(records)
     planned = starts
+    late = None
     schedule = arrivals_of(workload)
     if schedule is not None:
         planned = samples.schedule_began + evaluate(schedule.start_of, good.numbers)
+        late = _summarize(starts - planned)
+    asked = None
     delay = delay_of(workload)
-    waits = Waits(
-        requests=len(records),
-        latency=_summarize(ends - planned),
-        late=None if schedule is None else _summarize(starts - planned),
-        asked=None if delay is None else _summarize(good.delays(delay)),
-    )
+    if delay is not None:
+        asked = _summarize(good.delays(delay))
+    latency = _summarize(ends - planned)
+    waits = Waits(requests=len(records), latency=latency, late=late, asked=asked)
     if not trace:
         return waits
+    return _add_trace(waits, good, trace, one_loop=one_loop)
+
+
+def _add_trace(
+    waits: Waits,
+    good: Samples,
+    trace: Handled,
+    *,
+    one_loop: bool,
+) -> Waits:
+    """Return the waits with the parts at the server, and on the way to and from it."""
+    starts: Floats = good.records["start"]
+    ends = ends_of(good.records)
     handled = np.array([trace[number] for number in good.numbers.tolist()])
     began, ended = handled.T
+    handling = ended - began
+    longest_stall = None
+    if one_loop:
+        longest_stall = _find_longest_stall(starts, ended, ends)
     wall = float(ends.max() - starts.min())
     return waits.updated(
         to_handler=_summarize(began - starts),
-        in_handler=_summarize(ended - began),
+        in_handler=_summarize(handling),
         to_read=_summarize(ends - ended),
-        longest_stall=_find_longest_stall(starts, ended, ends) if one_loop else None,
+        longest_stall=longest_stall,
         most_at_server=count_at_once(began, ended),
-        mean_at_server=float((ended - began).sum()) / wall,
+        mean_at_server=float(handling.sum()) / wall,
     )
 
 
 def _find_longest_stall(starts: Floats, answered: Floats, ends: Floats) -> float:
-    """Return the longest time without a start or an end before the end of a request
-    that had its answer.
+    """Return the longest time in which a loop left an answer unread.
+
+    It counts from the start or end of a request before.
     """
     moments = np.sort(np.concatenate([starts, ends]))
     places = np.searchsorted(moments, ends)  # each has its own start before it
     before = moments[places - 1]
-    return max(0.0, float((ends - np.maximum(answered, before)).max()))
+    stalls = ends - np.maximum(answered, before)
+    return max(0.0, float(stalls.max()))
 
 
 def _summarize(seconds: Floats) -> PartOfTime:
