@@ -68,7 +68,9 @@ class TrialRequests:
         self.sent = samples
         self.timed = records
         self._workload = workload
-        self._counted: Flags | slice = slice(None) if counted is None else counted
+        self._counted: Flags | slice = slice(None)
+        if counted is not None:
+            self._counted = counted
         self._schedule: Arrivals | None = None
         if samples.schedule_began and len(records):
             self._schedule = arrivals_of(workload)
@@ -136,8 +138,9 @@ class TrialRequests:
         ends = ends_of(records)
         order = np.argsort(ends)
         between_ends = np.diff(ends[order])
-        least = _TIMER * self.delays[order][1:]
-        return float(np.mean(between_ends >= least))
+        delays = self.delays[order][1:]
+        is_in_turn = between_ends >= _TIMER * delays
+        return float(is_in_turn.mean())
 
     def compute_figures(
         self, began: float, wall: float, **others: Any
@@ -151,11 +154,11 @@ class TrialRequests:
         """
         answered, failed = split_by_success(self.timed[self._counted])
         histogram = make_histogram(answered).encode().decode()
-        examples = self.samples.examples
+        examples = self.samples.examples.items()
         return RequestFigures(
             requests=self.finished,
             errors=self.samples.errors,
-            error_examples={kind: mask_text(examples[kind]) for kind in examples},
+            error_examples={kind: mask_text(text) for kind, text in examples},
             latency_seconds=compute_quantiles(answered, failed),
             elapsed_seconds_sum=self._sum_elapsed(),
             first_byte_seconds=self._compute_first_byte(),
@@ -181,7 +184,8 @@ class TrialRequests:
             return None
         timed = self.timed[self._counted]
         seconds = timed["seconds"] - timed["elapsed"]
-        return compute_quantiles(*_split(seconds, timed))
+        answered, failed = _split(seconds, timed)
+        return compute_quantiles(answered, failed)
 
     def compute_stream(self, times: StreamTimes) -> StreamFigures:
         """Return the figures of the streams.
@@ -190,15 +194,16 @@ class TrialRequests:
         """
         numbers = self.samples.numbers
         order = np.argsort(numbers)
-        places = order[np.searchsorted(numbers, times.numbers, sorter=order)]
+        ranks = np.searchsorted(numbers, times.numbers, sorter=order)
         late = self.timed["seconds"] - self.samples.records["seconds"]
+        first_event = times.first + late[order[ranks]]
         _, failed = split_by_success(self.timed)
         together_share = None
         if times.together is not None and len(times.gaps):
             together_share = times.together / len(times.gaps)
         return StreamFigures(
             events=times.events,
-            first_event_seconds=compute_quantiles(times.first + late[places], failed),
+            first_event_seconds=compute_quantiles(first_event, failed),
             gap_seconds=compute_quantiles(times.gaps),
             lag_seconds=compute_quantiles(times.lags),
             write_error_seconds=compute_quantiles(times.late),
@@ -210,9 +215,10 @@ class TrialRequests:
         # Percentiles leave out requests of a closed load only, and all of these are
         # sent.
         records = self.sent.records[self._counted]
-        unsaved = evaluate(unavoidable, self.sent.numbers[self._counted])
-        overhead = records["seconds"] - unsaved
-        return compute_quantiles(*_split(overhead, records))
+        numbers = self.sent.numbers[self._counted]
+        overhead = records["seconds"] - evaluate(unavoidable, numbers)
+        answered, failed = _split(overhead, records)
+        return compute_quantiles(answered, failed)
 
     def compute_paths(self) -> list[PathFigures]:
         """Return the figures of the most frequent paths of recorded requests.
@@ -227,20 +233,14 @@ class TrialRequests:
         paths = [request.url.partition("?")[0] for request in recorded.requests]
         indices: dict[str, list[int]] = {path: [] for path in paths}
         for index, number in enumerate(self.samples.numbers.tolist()):
-            indices[paths[place_of(number)]].append(index)
+            path = paths[place_of(number)]
+            indices[path].append(index)
         frequent = sorted(indices, key=lambda path: len(indices[path]), reverse=True)
-        figures = []
-        for path in frequent[:MOST_PATHS]:
-            answered, failed = split_by_success(self.timed[indices[path]])
-            if indices[path]:
-                path_figures = PathFigures(
-                    path=mask_text(path),
-                    requests=len(indices[path]),
-                    errors=len(failed),
-                    **_find_exact(answered, failed),
-                )
-                figures.append(path_figures)
-        return figures
+        return [
+            _figures_of_path(path, self.timed[indices[path]])
+            for path in frequent[:MOST_PATHS]
+            if indices[path]
+        ]
 
     def compute_load(
         self,
@@ -261,34 +261,53 @@ class TrialRequests:
             return None
         samples = self.samples
         sent = self.sent.records
-        starts = samples.records["start"]
-        late = starts - self._planned  # a dropped request is at least this late
-        seconds_to_last = 0.0
-        if len(sent):
-            seconds_to_last = float(sent["start"].max()) - samples.schedule_began
-        # A backlog is largest just before a request is sent, when this many are due and
-        # as many were sent.
-        due = np.searchsorted(np.sort(self._planned), np.sort(starts), side="right")
-        backlogs = due - np.arange(len(starts))
-        end = samples.schedule_began + schedule.length
-        is_in_flight = (sent["start"] <= end) & (ends_of(sent) > end)
+        starts = sent["start"]
+        ends = ends_of(sent)
+        schedule_began = samples.schedule_began
+        last_sent = float(starts.max(initial=schedule_began))
+        seconds = max(schedule.span, last_sent - schedule_began)
+        schedule_ended = schedule_began + schedule.length
+        is_in_flight = (starts <= schedule_ended) & (ends > schedule_ended)
+        answered, failed = split_by_success(sent)
+        # A dropped request is at least this late.
+        late = samples.records["start"] - self._planned
         kept: Floats | float = 0.0
         if unavoidable is not None:
             kept = evaluate(unavoidable, samples.numbers)
         edges = began + np.linspace(0.0, wall, SLICES + 1)
         return OpenLoad(
             planned_per_second=schedule.count / schedule.span,
-            achieved_per_second=len(sent) / max(schedule.span, seconds_to_last),
+            achieved_per_second=len(sent) / seconds,
             lateness_seconds=compute_quantiles(
                 late[~self._dropped], late[self._dropped]
             ),
-            sent_seconds=compute_quantiles(*split_by_success(sent)),
+            sent_seconds=compute_quantiles(answered, failed),
             dropped=int(self._dropped.sum()),
-            most_backlog=int(backlogs.max()),
-            most_in_flight=count_at_once(sent["start"], ends_of(sent)),
+            most_backlog=_find_most_backlog(self._planned, samples.records["start"]),
+            most_in_flight=count_at_once(starts, ends),
             in_flight_at_end=int(is_in_flight.sum()),
             over_time=slice_load(self._planned, edges, kept),
         )
+
+
+def _figures_of_path(path: str, records: Records) -> PathFigures:
+    answered, failed = split_by_success(records)
+    return PathFigures(
+        path=mask_text(path),
+        requests=len(records),
+        errors=len(failed),
+        **_find_exact(answered, failed),
+    )
+
+
+def _find_most_backlog(planned: Floats, starts: Floats) -> int:
+    """Return the largest number of requests that were due and not yet sent.
+
+    A backlog is largest just before a request is sent.
+    """
+    due = np.searchsorted(np.sort(planned), np.sort(starts), side="right")
+    sent = np.arange(len(starts))
+    return int((due - sent).max())
 
 
 def ends_of(records: Records) -> Floats:
@@ -321,16 +340,18 @@ def compute_quantiles(answered: Floats, failed: Floats = _EMPTY) -> Quantiles | 
     ranked = np.sort(answered)
     recorded = np.sort(np.concatenate([answered, failed]))
     quantiles = {"mean": float(recorded.mean()), "max": float(recorded[-1])}
-    at_least: list[Any] = ["mean", "max"] if len(failed) else []
+    at_least: list[Any] = []
     for name, percent in QUANTILES.items():
         if len(recorded) < FEWEST_REQUESTS.get(name, 1):
             continue
         rank = rank_of(percent, len(recorded))
-        if rank <= len(ranked):
-            quantiles[name] = float(ranked[rank - 1])
-        else:
-            quantiles[name] = float(recorded[rank - 1])
-            at_least.insert(-1, name)
+        values = ranked
+        if rank > len(ranked):
+            values = recorded
+            at_least.append(name)
+        quantiles[name] = float(values[rank - 1])
+    if len(failed):
+        at_least = ["mean", *at_least, "max"]
     return Quantiles(**quantiles, at_least=at_least)
 
 
@@ -350,7 +371,8 @@ def slice_over_time(records: Records, began: float, wall: float) -> list[Slice]:
     """
     length = max(wall / SLICES, 1e-9)
     ended = ends_of(records) - began
-    places = np.minimum((ended / length).astype(np.int64), SLICES - 1)
+    places = (ended / length).astype(np.int64)
+    places = np.minimum(places, SLICES - 1)
     slices = []
     for index in range(SLICES):
         answered, failed = split_by_success(records[places == index])
@@ -379,11 +401,10 @@ def slice_load(planned: Floats, edges: Floats, kept: Floats | float) -> list[Loa
     due = count_until_end(planned)
     begins = (edges[:-1] - edges[0]).tolist()
     counts = np.diff(due, prepend=0).tolist()
-    delayed = (due - count_until_end(planned + kept)).tolist()
-    return [
-        LoadSlice(at=at, planned=count, delayed=left)
-        for at, count, left in zip(begins, counts, delayed, strict=True)
-    ]
+    ended = count_until_end(planned + kept)
+    delayed = (due - ended).tolist()
+    rows = zip(begins, counts, delayed, strict=True)
+    return [LoadSlice(at=at, planned=count, delayed=left) for at, count, left in rows]
 
 
 def count_at_once(starts: Floats, ends: Floats) -> int:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clientlab.analysis.request_figures import count_at_starts
-from clientlab.observing.samples import Flags, Samples
+from clientlab.observing.samples import Flags, Integers, Samples
 from clientlab.results.trial import Outcome, Window
 from clientlab.statistics.histogram import Floats
 
@@ -54,16 +54,18 @@ def find_steady(
     `slots`: planned requests in flight.
     """
     records = samples.records
-    slices = np.array(outcome.slices or [outcome.wall_seconds])
-    begins = outcome.began + np.cumsum(slices) - slices
+    lengths = np.array(outcome.slices or [outcome.wall_seconds])
+    ends_of_slices = outcome.began + np.cumsum(lengths)
+    begins = ends_of_slices - lengths
     edges = np.searchsorted(records["start"], begins[1:])
     places = np.split(np.arange(len(records)), edges)
+    planned_length = duration / len(lengths)
     counted = np.zeros(len(records), np.bool_)
     windows = []
     for begin, part in zip(begins, places, strict=True):
         starts = records["start"][part] - begin
         ends = starts + records["seconds"][part]
-        window, steady = _find_window(starts, ends, duration / len(slices), slots)
+        window, steady = _find_window(starts, ends, planned_length, slots)
         windows.append(window)
         counted[part[steady]] = True
     if not counted.any() and samples.delay_shares is not None:
@@ -80,35 +82,34 @@ def _find_window(
 
     `starts` are sorted.
     """
-    count = len(starts)
     in_flight = count_at_starts(starts, ends)
-    most = min(slots, int(in_flight.max(initial=0)))
-    if most < _EVERY_SLOT * slots:  # the client has fewer places
-        slots = most
-    too_short = Window(slots=slots), slice(0, 0)
-    if not count:
-        return too_short
+    slots = _count_slots(in_flight, slots)
+    no_requests = slice(0, 0)
+    if not len(starts):
+        return Window(slots=slots), no_requests
     # Threads that wait for the GIL have no request in flight, so all slots may never be
     # taken at once.
     usual = min(slots, float(np.median(in_flight)))
-    full_at = starts[np.argmax(in_flight >= _FULL * usual)]
+    is_full = in_flight >= _FULL * usual
+    full_at = starts[is_full.argmax()]
     ended = np.sort(ends)
-    first = int(np.searchsorted(ended, full_at, side="right")) + slots
-    if first > count:
-        return too_short
+    first = _count_until(ended, full_at) + slots
+    if first > len(ended):
+        return Window(slots=slots), no_requests
     wave = ended[first - 1] - full_at
     mixed_at = min(_MIXING_SECONDS, _MIXING_SHARE * seconds)
-    if ended[first - 1] < mixed_at:
-        first = min(int(np.searchsorted(ended, mixed_at, side="right")), count)
-    last = min(int(np.searchsorted(ended, seconds - wave)), count - slots)
+    first = max(first, _count_until(ended, mixed_at))
+    last = int(np.searchsorted(ended, seconds - wave))
+    last = min(last, len(ended) - slots)
     steady_at = ended[first - 1]
     length = seconds - steady_at
     if length < _WAVES_LEFT * wave or last <= first or wave <= 0:
-        return Window(slots=slots, wave_seconds=wave), slice(0, 0)
+        return Window(slots=slots, wave_seconds=wave), no_requests
     # When request k has ended, request k + slots begins in its place.
     steady = slice(first + slots, last + slots)
     waited = ended[first:last].sum()
-    inside = ended[(ended > steady_at) & (ended < seconds)] - steady_at
+    is_inside = (ended > steady_at) & (ended < seconds)
+    inside = ended[is_inside] - steady_at
     quarter = length / 4
     window = Window(
         slots=slots,
@@ -123,6 +124,19 @@ def _find_window(
     return window, steady
 
 
+def _count_slots(in_flight: Integers, planned: int) -> int:
+    """Return how many slots were used: fewer than planned if the client has fewer."""
+    most = min(planned, int(in_flight.max(initial=0)))
+    if most < _EVERY_SLOT * planned:
+        return most
+    return planned
+
+
+def _count_until(ended: Floats, moment: float) -> int:
+    """Return how many requests had ended at a moment. `ended` is sorted."""
+    return int(np.searchsorted(ended, moment, side="right"))
+
+
 def _weigh_inside(moments: Floats, length: float, wave: float) -> float:
     """Return how many moments lie between 0 and `length`.
 
@@ -130,7 +144,8 @@ def _weigh_inside(moments: Floats, length: float, wave: float) -> float:
     there.
     """
     to_border = np.minimum(moments, length - moments)
-    return float(np.clip(to_border / wave, 0.0, 1.0).sum())
+    weights = np.clip(to_border / wave, 0.0, 1.0)
+    return float(weights.sum())
 
 
 def _weigh_around(moments: Floats, middle: float, reach: float) -> float:
@@ -138,7 +153,9 @@ def _weigh_around(moments: Floats, middle: float, reach: float) -> float:
 
     The weight of each falls to 0 at a distance of `reach`.
     """
-    return float(np.maximum(0.0, 1.0 - np.abs(moments - middle) / reach).sum())
+    distances = np.abs(moments - middle)
+    weights = np.maximum(0.0, 1.0 - distances / reach)
+    return float(weights.sum())
 
 
 def find_long_seconds(seconds: Floats) -> float | None:
@@ -150,4 +167,6 @@ def find_long_seconds(seconds: Floats) -> float | None:
         return None
     ordered = np.sort(seconds)
     held = np.cumsum(ordered)
-    return float(ordered[np.searchsorted(held, (1 - _LONG_SHARE) * held[-1])])
+    held_by_others = (1 - _LONG_SHARE) * held[-1]
+    place = np.searchsorted(held, held_by_others)
+    return float(ordered[place])
