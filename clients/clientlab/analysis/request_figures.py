@@ -303,9 +303,9 @@ def _figures_of_path(path: str, records: Records) -> PathFigures:
 def _find_most_backlog(planned: Floats, starts: Floats) -> int:
     """Return the largest number of requests that were due and not yet sent.
 
-    A backlog is largest just before a request is sent.
+    A backlog is largest just before a request is sent. `starts` are sorted.
     """
-    due = np.searchsorted(np.sort(planned), np.sort(starts), side="right")
+    due = np.searchsorted(np.sort(planned), starts, side="right")
     sent = np.arange(len(starts))
     return int((due - sent).max())
 

@@ -50,10 +50,20 @@ def read_machine(root: Path = Path("/")) -> MachineReading:
     if hasattr(os, "sched_getaffinity"):
         usable = os.sched_getaffinity(0)
         cores = [times for core, times in enumerate(cores) if core in usable] or cores
+    ticks_per_second = os.sysconf("SC_CLK_TCK")
     words = _find_line(root / "proc/stat", "cpu ").split()[1:]
-    times = [int(word) / os.sysconf("SC_CLK_TCK") for word in words]
-    pressure = _find_line(root / "proc/pressure/cpu", "some ")
-    microseconds = pressure.rpartition("total=")[2]
+    times = [int(word) / ticks_per_second for word in words]
+    processes = None
+    if times:
+        processes = sum(times[_USER_NICE_SYSTEM])
+    steal = None
+    if len(times) > _STEAL:
+        steal = times[_STEAL]
+    line = _find_line(root / "proc/pressure/cpu", "some ")
+    microseconds = line.rpartition("total=")[2]
+    pressure = None
+    if microseconds.isdigit():
+        pressure = int(microseconds) / 1e6
 
     def sum_over_cores(kinds: Iterable[str]) -> float:
         return sum(getattr(core, kind, 0.0) for core, kind in product(cores, kinds))
@@ -61,9 +71,9 @@ def read_machine(root: Path = Path("/")) -> MachineReading:
     return {
         "at": time.monotonic(),
         "lab": time.process_time(),
-        "processes": sum(times[_USER_NICE_SYSTEM]) if times else None,
-        "steal": times[_STEAL] if len(times) > _STEAL else None,
-        "pressure": int(microseconds) / 1e6 if microseconds.isdigit() else None,
+        "processes": processes,
+        "steal": steal,
+        "pressure": pressure,
         "busy": sum_over_cores(_BUSY),
         "idle": sum_over_cores(_IDLE),
     }
@@ -98,8 +108,9 @@ def read_threads(pids: Iterable[int], root: Path = Path("/")) -> ThreadReadings 
     for thread in _list_threads(root / "proc", pids):
         # The thread may have ended.
         with contextlib.suppress(OSError, LookupError, ValueError):
-            words = (thread / "schedstat").read_text(encoding="ascii").split()
-            delays[int(thread.name)] = int(words[1]) / 1e9
+            statistics = (thread / "schedstat").read_text("ascii")
+            nanoseconds = statistics.split()[1]
+            delays[int(thread.name)] = int(nanoseconds) / 1e9
     return delays or None
 
 
@@ -118,16 +129,22 @@ def compute_disturbance(
         ]
         return over_known(sum, growths)
 
-    delay = over_known(sum, [_sum_delays(before, after) for before, after in threads])
+    delays = [_sum_delays(before, after) for before, after in threads]
+    delay = over_known(sum, delays)
+    if delay is not None:
+        delay = max(0.0, delay)
     busy = sum_growth("busy") or 0.0
-    both = busy + (sum_growth("idle") or 0.0)
+    idle = sum_growth("idle") or 0.0
+    busy_share = None
+    if busy + idle > 0:
+        busy_share = busy / (busy + idle)
     return Disturbance(
         seconds=sum_growth("at") or 0.0,
-        busy_share=busy / both if both > 0 else None,
+        busy_share=busy_share,
         machine_cpu_seconds=_subtract(sum_growth("processes"), sum_growth("lab")),
         steal_seconds=sum_growth("steal"),
         cpu_pressure_seconds=sum_growth("pressure"),
-        run_delay_seconds=None if delay is None else max(0.0, delay),
+        run_delay_seconds=delay,
     )
 
 
@@ -142,7 +159,7 @@ def _sum_delays(
     """Return how much the counters of all threads grew; a new one began at zero."""
     if before is None or after is None:
         return None
-    return sum(now - before.get(thread, 0.0) for thread, now in after.items())
+    return sum(delay - before.get(thread, 0.0) for thread, delay in after.items())
 
 
 def merge_disturbances(found: Sequence[Disturbance | None]) -> Disturbance | None:
@@ -155,17 +172,17 @@ def merge_disturbances(found: Sequence[Disturbance | None]) -> Disturbance | Non
     if not known or len(known) < len(found):
         return None
     names = ("seconds", "busy_share", "steal_seconds", "cpu_pressure_seconds")
-    return Disturbance(
-        **{name: over_parts(max, known, name) for name in names},
-        run_delay_seconds=over_parts(sum, known, "run_delay_seconds"),
-    )
+    largest = {name: over_parts(max, known, name) for name in names}
+    run_delay = over_parts(sum, known, "run_delay_seconds")
+    return Disturbance(**largest, run_delay_seconds=run_delay)
 
 
 def over_parts(
     of: Callable[[list[Any]], Any], parts: Iterable[object], name: str
 ) -> Any:
     """Return `of` this attribute of all parts; None if it is None for one of them."""
-    return over_known(of, [getattr(part, name) for part in parts])
+    values = [getattr(part, name) for part in parts]
+    return over_known(of, values)
 
 
 def over_known(
@@ -173,7 +190,9 @@ def over_known(
 ) -> Number | None:
     """Return `of` all values; None if there are none, or one of them is unknown."""
     known = [value for value in values if value is not None]
-    return of(known) if known and len(known) == len(values) else None
+    if not known or len(known) < len(values):
+        return None
+    return of(known)
 
 
 class LockWaits:

@@ -55,13 +55,15 @@ class Samples:
             kind: text for kind, text in self.examples.items() if kind in errors
         }
         shares = self.delay_shares
+        if shares is not None:
+            shares = shares[wanted]
         return replace(
             self,
             records=records,
             numbers=self.numbers[wanted],
             errors=errors,
             examples=examples,
-            delay_shares=None if shares is None else shares[wanted],
+            delay_shares=shares,
         )
 
     def delays(self, delay: Callable[[int], float]) -> Floats:
@@ -85,8 +87,9 @@ def find_delay_shares(numbers: Integers, firsts: Sequence[int], slots: int) -> F
     slice, in order.
     """
     slices = np.searchsorted(firsts, numbers, side="right") - 1
-    places = numbers - np.asarray(firsts)[slices]
-    return np.where(places < slots, (places + 1) / slots, 1.0)
+    places = numbers - np.array(firsts)[slices]
+    shares = (places + 1) / slots
+    return np.where(places < slots, shares, 1.0)
 
 
 def read_measured(folder: Path) -> Samples:
@@ -95,18 +98,19 @@ def read_measured(folder: Path) -> Samples:
     Requests of the warm-up are left out: their numbers are below 0, or they have their
     own log.
     """
-    first, schedule_began, records = _open(folder / RECORDS_FILE)
-    places = np.flatnonzero(records["done"])
-    places = places[places + first >= 0]
-    order = np.argsort(records["start"][places], kind="stable")
+    log = _open(folder / RECORDS_FILE)
+    places = log.find_measured(log.records["done"] == 1)
+    starts = log.records["start"][places]
+    order = np.argsort(starts, kind="stable")
     places = places[order]
-    records = records[places]
+    records = log.records[places]
+    numbers = places + log.first
     names = error_names(folder)
     kinds = {code: kind for kind, code in ERROR_CODES.items()}
     kinds |= {code: kind for code, (kind, _) in names.items()}
     errors = _count_errors(records, kinds)
     examples = {kind: example for kind, example in names.values() if kind in errors}
-    return Samples(records, places + first, errors, examples, kinds, schedule_began)
+    return Samples(records, numbers, errors, examples, kinds, log.schedule_began)
 
 
 def next_number(folder: Path) -> int:
@@ -116,7 +120,10 @@ def next_number(folder: Path) -> int:
     """
     first, _, records = _open(folder / RECORDS_FILE)
     done = np.flatnonzero(records["done"])
-    return max(0, int(done[-1]) + 1 + first) if len(done) else 0
+    if not len(done):
+        return 0
+    last = first + int(done[-1])
+    return max(0, last + 1)
 
 
 def read_wave(folder: Path, slots: int) -> float | None:
@@ -195,13 +202,13 @@ def _find_written_blocks(path: Path, first: int, count: int) -> list[int]:
     with path.open("rb") as log:
         place = first
         while place < count:
-            written = HEADER.size + place * RECORD_SIZE
+            offset = HEADER.size + place * RECORD_SIZE
             try:
-                written = os.lseek(log.fileno(), written, os.SEEK_DATA)
+                offset = os.lseek(log.fileno(), offset, os.SEEK_DATA)
             except OSError as error:
                 if error.errno == errno.ENXIO:  # nothing was written from here on
                     break
-            record = (written - HEADER.size) // RECORD_SIZE
+            record = (offset - HEADER.size) // RECORD_SIZE
             start = record - record % _BLOCK
             starts.append(start)
             place = start + _BLOCK
@@ -222,15 +229,15 @@ class LogFollower:
 
     def new_records(self) -> tuple[Records, Integers]:
         """Return the records written since the previous call, and their numbers."""
-        first, self.schedule_began, records = _open(self._path)
-        done: Flags = records["done"] == 1
+        log = _open(self._path)
+        self.schedule_began = log.schedule_began
+        done: Flags = log.records["done"] == 1
         fresh = done.copy()
         known = min(len(done), len(self._seen))
         fresh[:known] &= ~self._seen[:known]
         self._seen = done
-        places = np.flatnonzero(fresh)
-        places = places[places + first >= 0]
-        return records[places], places + first
+        places = log.find_measured(fresh)
+        return log.records[places], places + log.first
 
 
 class _OpenLog(NamedTuple):
@@ -241,6 +248,11 @@ class _OpenLog(NamedTuple):
 
     records: Records
     """All of them, used or not."""
+
+    def find_measured(self, is_wanted: Flags) -> Integers:
+        """Return the places of these records, without those of the warm-up."""
+        places = np.flatnonzero(is_wanted)
+        return places[places + self.first >= 0]
 
 
 def _open(path: Path) -> _OpenLog:
@@ -258,7 +270,7 @@ def _open(path: Path) -> _OpenLog:
 
 
 def _count_errors(records: Records, kinds: dict[int, str]) -> dict[str, int]:
-    failed = records["error"][records["error"] > 0]
-    codes, counts = np.unique(failed, return_counts=True)
+    errors = records["error"]
+    codes, counts = np.unique(errors[errors > 0], return_counts=True)
     names = [kinds[code] for code in codes.tolist()]
     return dict(zip(names, counts.tolist(), strict=True))

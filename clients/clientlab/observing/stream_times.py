@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,11 +63,10 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
 
     Their times must be those of the log.
     """
-    good = samples.records["error"] == 0
-    numbers = samples.numbers[good]
-    order = np.argsort(numbers)
-    numbers = numbers[order]
-    starts = samples.records["start"][good][order]
+    good = samples.only(samples.records["error"] == 0)
+    order = np.argsort(good.numbers)
+    numbers = good.numbers[order]
+    starts = good.records["start"][order]
     events = _read_events(folder, numbers)
     arrived = events["at"]
     places = np.searchsorted(numbers, events["request"])  # of the streams
@@ -86,8 +86,10 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
     marks = parse_marks(events["mark"])
     if not len(events) or not marks.are_valid.all():
         return times
-    expected = np.arange(len(events)) - begins[np.cumsum(is_first) - 1]
-    disordered = np.unique(places[marks.numbers != expected])
+    stream_of_event = np.cumsum(is_first) - 1
+    expected = np.arange(len(events)) - begins[stream_of_event]
+    is_out_of_order = marks.numbers != expected
+    disordered = np.unique(places[is_out_of_order])
     times = replace(times, late=marks.seconds_late, disordered=len(disordered))
     # The clocks of two machines count from different moments: an event would be written
     # before its request was sent.
@@ -95,18 +97,17 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
     if np.mean(is_possible) < _ALMOST_ALL:
         return times
     was_written = marks.written[1:] <= arrived[:-1]
-    return replace(
-        times,
-        lags=arrived - marks.written,
-        together=int(np.count_nonzero(was_written & follows)),
-    )
+    together = int(np.count_nonzero(was_written & follows))
+    return replace(times, lags=arrived - marks.written, together=together)
 
 
 def _read_events(folder: Path, numbers: Integers) -> Records:
     """Return the events of these requests, by request and then by time."""
     logs = sorted(folder.glob(f"*{EVENTS_SUFFIX}"))
-    events = np.concatenate([_NO_EVENTS, *(_parse(log.read_bytes()) for log in logs)])
-    events = events[(events["done"] == 1) & np.isin(events["request"], numbers)]
+    parts = [_parse(log.read_bytes()) for log in logs]
+    events = np.concatenate([_NO_EVENTS, *parts])
+    is_wanted = np.isin(events["request"], numbers)
+    events = events[is_wanted & (events["done"] == 1)]
     order = np.lexsort((events["at"], events["request"]))
     ordered: Records = events[order]
     return ordered
@@ -126,11 +127,14 @@ def pool_streams(parts: list[StreamTimes]) -> StreamTimes:
     numbers = join("numbers")
     order = np.argsort(numbers)
     together = over_parts(sum, parts, "together")
+    lags = _NONE
+    if together is not None:
+        lags = join("lags")
     return StreamTimes(
         numbers=numbers[order],
         first=join("first")[order],
         gaps=join("gaps"),
-        lags=_NONE if together is None else join("lags"),
+        lags=lags,
         late=join("late"),
         together=together,
         disordered=disordered,
@@ -175,7 +179,7 @@ class EventFollower:
     """Returns the events of a running trial once, without those of the warm-up."""
 
     folder: Path
-    _read: dict[Path, int] = field(default_factory=dict)
+    _read: Counter[Path] = field(default_factory=Counter)
     """Bytes of each log that were read."""
 
     def new_events(self) -> Records:
@@ -183,13 +187,14 @@ class EventFollower:
         parts = [_NO_EVENTS]
         for path in self.folder.glob(f"*{EVENTS_SUFFIX}"):
             with path.open("rb") as log:
-                log.seek(self._read.get(path, 0))
+                log.seek(self._read[path])
                 while len(block := _parse(log.read(_BLOCK * EVENT_SIZE))):
-                    done = block["done"] == 1
-                    complete = block if done.all() else block[: int(done.argmin())]
-                    self._read[path] = self._read.get(path, 0) + complete.nbytes
-                    parts.append(complete)
-                    if len(complete) < len(block):
+                    unfinished = np.flatnonzero(block["done"] != 1)
+                    if len(unfinished):
+                        block = block[: unfinished[0]]
+                    self._read[path] += block.nbytes
+                    parts.append(block)
+                    if len(unfinished):
                         break
         events = np.concatenate(parts)
         return events[events["request"] >= 0]
