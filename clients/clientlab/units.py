@@ -51,9 +51,11 @@ def wanted(unit: Unit, written: str) -> str:
 
     `written`: the text without a unit.
     """
-    suffixes = [suffix for suffix in WRITTEN[unit] if suffix] or ["a bare number"]
-    example = f", like '{written}ms'" if unit == "seconds" else ""
-    return f"write it in {' or '.join(suffixes)}{example}"
+    suffixes = filter(None, WRITTEN[unit])
+    names = " or ".join(suffixes) or "a bare number"
+    if unit == "seconds":
+        return f"write it in {names}, like '{written}ms'"
+    return f"write it in {names}"
 
 
 def parse_bytes(text: str) -> int:
@@ -61,9 +63,10 @@ def parse_bytes(text: str) -> int:
     text = text.strip()
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?) ?([A-Za-z]*)", text)
     if match is not None:
-        suffix = match[2] or "B"
-        if suffix in _SIZES:
-            return int(float(match[1]) * _SIZES[suffix])
+        number, suffix = match.groups()
+        size = _SIZES.get(suffix or "B")
+        if size is not None:
+            return int(float(number) * size)
     raise ValueError(
         f"{text!r} is not a number of bytes; write 512MiB, 2GiB or 1000000B"
     )
@@ -76,14 +79,16 @@ def digits(value: float, count: int = 3) -> str:
     """
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
-    exponent = math.floor(math.log10(abs(_rounded(value, count))))
+    rounded = abs(_rounded(value, count))
+    exponent = math.floor(math.log10(rounded))
     places = max(0, count - 1 - exponent)
     return f"{value:,.{places}f}"
 
 
 def signed(value: float) -> str:
     """Return the value with its sign."""
-    return digits(value) if value < 0 else f"+{digits(value)}"
+    sign = "" if value < 0 else "+"
+    return sign + digits(value)
 
 
 def time(seconds: float | None) -> str:
@@ -170,7 +175,10 @@ def lower_end(interval: Interval) -> str:
 
 def _digits_of(interval: Interval) -> int:
     """Return how many digits the ends of an interval need."""
-    return next((count for count in (3, 4, 5) if _keeps_meaning(interval, count)), 6)
+    for count in (3, 4, 5):
+        if _keeps_meaning(interval, count):
+            return count
+    return 6
 
 
 def ratio_of(estimate: _Estimate | None) -> str:
@@ -180,8 +188,9 @@ def ratio_of(estimate: _Estimate | None) -> str:
 
 def _in_unit(value: float, sizes: Mapping[str, float], of_zero: str) -> str:
     for unit, size in sizes.items():
-        if abs(_rounded(value / size, 3)) >= 1:
-            return f"{digits(value / size)} {unit}"
+        number = value / size
+        if abs(_rounded(number, 3)) >= 1:
+            return f"{digits(number)} {unit}"
     return f"0 {of_zero}"
 
 
@@ -189,9 +198,18 @@ def _keeps_meaning(interval: Interval, count: int) -> bool:
     """Return whether rounding leaves the ends different and on their sides of 1."""
     if math.isclose(*interval, rel_tol=1e-9):  # they differ only by rounding errors
         return True
-    low, high = (_rounded(end, count) for end in interval)
-    sides = [(end > 1, end < 1) for end in interval]
-    return low != high and [(end > 1, end < 1) for end in (low, high)] == sides
+    rounded = [_rounded(end, count) for end in interval]
+    if rounded[0] == rounded[1]:
+        return False
+    return all(map(_is_same_side, interval, rounded))
+
+
+def _is_same_side(end: float, rounded: float) -> bool:
+    if end > 1:
+        return rounded > 1
+    if end < 1:
+        return rounded < 1
+    return rounded == 1
 
 
 def _rounded(value: float, count: int) -> float:

@@ -91,7 +91,8 @@ def make_histogram(seconds: Floats) -> HdrHistogram:
     # one go.
     digits = np.floor(np.log2(whole)).astype(np.int64)
     shift = np.maximum(digits - 11, 0)
-    values, counts = np.unique((whole >> shift) << shift, return_counts=True)
+    rounded = (whole >> shift) << shift
+    values, counts = np.unique(rounded, return_counts=True)
     for value, count in zip(values.tolist(), counts.tolist(), strict=True):
         histogram.record_value(value, count)
     return histogram
@@ -105,12 +106,13 @@ def decode_histogram(encoded: str, unit: float) -> Distribution:
     histogram = HdrHistogram.decode(encoded)
     counts = np.ctypeslib.as_array(histogram.counts)
     places = np.flatnonzero(counts)
-    tops = _find_bucket_ends(
+    ends = _find_bucket_ends(
         histogram.lowest_trackable_value,
         histogram.highest_trackable_value,
         histogram.significant_figures,
     )
-    return Distribution(tops[places] * unit, counts[places].astype(np.int64))
+    seconds = ends[places] * unit
+    return Distribution(seconds, counts[places].astype(np.int64))
 
 
 def merge_distributions(parts: Sequence[Distribution]) -> Distribution:
@@ -135,11 +137,7 @@ def check_histogram(encoded: str) -> str:
 
 
 @cache
-def _find_bucket_ends(
-    lowest: int,
-    highest: int,
-    digits: int,
-) -> Floats:
+def _find_bucket_ends(lowest: int, highest: int, digits: int) -> Floats:
     """Return the highest value of each bucket of such a histogram."""
     empty = HdrHistogram(lowest, highest, digits)
     lows = map(empty.get_value_from_index, range(empty.counts_len))

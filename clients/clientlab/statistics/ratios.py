@@ -138,7 +138,9 @@ def trimmed(values: Floats) -> Trimmed:
         return Trimmed(values.mean(axis=-1), values.var(axis=-1, ddof=1), n)
     ordered = np.sort(values, axis=-1)
     inner = ordered[..., cut : n - cut]
-    winsorized = np.clip(values, inner[..., :1], inner[..., -1:])
+    lowest = inner[..., :1]
+    highest = inner[..., -1:]
+    winsorized = np.clip(values, lowest, highest)
     kept = n - 2 * cut
     variance = winsorized.var(axis=-1, ddof=1) * (n - 1) / (kept - 1)
     return Trimmed(inner.mean(axis=-1), variance, kept)
@@ -161,8 +163,9 @@ def typical_interval(values: Floats, confidence: float) -> tuple[Floats, Floats]
     This is Student's interval of the trimmed mean of at least 2 values.
     """
     mean, variance, kept = trimmed(values)
-    half = student(kept - 1, confidence) * np.sqrt(variance / kept)
-    return mean - half, mean + half
+    error = np.sqrt(variance / kept)
+    reach = student(kept - 1, confidence) * error
+    return mean - reach, mean + reach
 
 
 @cache
@@ -205,10 +208,11 @@ def paired_ratio(
     if not ratios:
         return None
     logs = np.array([*map(math.log, ratios)])
+    rounds = len(logs)
     ends = None
-    if len(logs) >= FEWEST_ROUNDS:
+    if rounds >= FEWEST_ROUNDS:
         ends = typical_interval(logs, confidence)
-    return Ratio.from_logs(typical(logs), ends, len(logs), confidence)
+    return Ratio.from_logs(typical(logs), ends, rounds, confidence)
 
 
 def paired_difference(
@@ -221,30 +225,30 @@ def paired_difference(
 
     `fewest`: rounds that an interval needs.
     """
-    gaps = [this - that for this, that in _pair(these, those)]
-    return _estimate(gaps, confidence, fewest) if gaps else None
+    differences = [this - that for this, that in _pair(these, those)]
+    if not differences:
+        return None
+    return _estimate(differences, confidence, fewest)
 
 
 def typical_figure(figures: Series, confidence: float = CONFIDENCE) -> Ratio | None:
     """Return the typical value of a positive figure. Return None without a round."""
-    return paired_ratio(figures, dict.fromkeys(figures, 1.0), confidence)
+    ones = dict.fromkeys(figures, 1.0)
+    return paired_ratio(figures, ones, confidence)
 
 
 def typical_estimate(
     values: Sequence[float], confidence: float = CONFIDENCE
 ) -> Estimate:
     """Return the typical value of the figures of one round or more, which may be 0."""
-    figure = typical_figure(dict(enumerate(values)), confidence)
+    by_round = dict(enumerate(values))
+    figure = typical_figure(by_round, confidence)
     if figure is not None and min(values) > 0:
         return figure
     return _estimate(values, confidence, FEWEST_ROUNDS)
 
 
-def _estimate(
-    values: Sequence[float],
-    confidence: float,
-    fewest: int,
-) -> Estimate:
+def _estimate(values: Sequence[float], confidence: float, fewest: int) -> Estimate:
     """Return the typical value, with an interval if there are as many rounds."""
     numbers = np.array(values, np.float64)
     value = float(typical(numbers))
@@ -257,8 +261,8 @@ def _estimate(
 def spread(logs: Floats) -> Floats:
     """Return the median difference between two values (Shamos 1976)."""
     first, second = np.triu_indices(logs.shape[-1], 1)
-    differences = np.abs(logs[..., first] - logs[..., second])
-    median: Floats = np.median(differences, axis=-1)
+    differences = logs[..., first] - logs[..., second]
+    median: Floats = np.median(np.abs(differences), axis=-1)
     return median
 
 
@@ -293,16 +297,15 @@ def spread_ratio(
 def _spread_error(logs: Floats) -> float | None:
     """Return the standard error of the logarithm of the ratio of two spreads.
 
-    Return None with too few rounds, or if a spread
-    without one of them is 0.
+    Return None with too few rounds, or if a spread without one of them is 0.
     """
     count = logs.shape[1]
     if count < FEWEST_ROUNDS_OF_SPREAD:
         return None
     without = [spread(np.delete(logs, place, axis=1)) for place in range(count)]
-    these, those = np.transpose(without)
     if not np.all(without):
         return None
+    these, those = np.transpose(without)
     return jackknife_error(np.log(these / those))
 
 
@@ -329,8 +332,10 @@ def unpaired_ratio(
     """
     if not these or not those or min(*these, *those) <= 0:
         return None
-    these_logs, those_logs = np.log(these), np.log(those)
-    median = np.median(these_logs[:, None] - those_logs)
+    these_logs = np.log(these)
+    those_logs = np.log(those)
+    differences = these_logs[:, None] - those_logs
+    median = np.median(differences)
     rounds = min(len(these), len(those))
     ends = None
     if rounds >= FEWEST_ROUNDS:
@@ -350,12 +355,13 @@ def predicted_ratio(
     """
     logs = np.log(earlier)
     count = len(earlier)
-    value = math.log(figure) - float(logs.mean())
+    difference = math.log(figure) - float(logs.mean())
     deviation = float(logs.std(ddof=1))
     reach = student(count - 1, confidence) * deviation
     reach *= math.sqrt(1 + 1 / count)
-    low = exponentiate(value - reach)
-    return Estimate(exponentiate(value), low, exponentiate(value + reach))
+    low = exponentiate(difference - reach)
+    high = exponentiate(difference + reach)
+    return Estimate(exponentiate(difference), low, high)
 
 
 def unpaired_difference(
@@ -372,7 +378,9 @@ def unpaired_difference(
     value = float(np.mean(these) - np.mean(those))
     if min(len(these), len(those)) < FEWEST_ROUNDS:
         return Estimate(value, None, None)
-    reach = float(_welch_reach(np.array(these), np.array(those), 0.0, confidence))
+    these_array = np.array(these)
+    those_array = np.array(those)
+    reach = float(_welch_reach(these_array, those_array, 0.0, confidence))
     return Estimate(value, value - reach, value + reach)
 
 
@@ -388,12 +396,15 @@ def shift_interval(
     test (Mann and Whitney 1947), widened by the resolution. With fewer, it has the
     width of Welch's interval.
     """
-    gaps = these[..., :, None] - those[..., None, :]
-    differences = np.sort(gaps.reshape(*gaps.shape[:-2], -1), axis=-1)
+    table = these[..., :, None] - those[..., None, :]
+    differences = table.reshape(*table.shape[:-2], -1)
     fewer, more = sorted((these.shape[-1], those.shape[-1]))
     rank = _rank(fewer, more, confidence)
     if rank:
-        return differences[..., rank - 1] - step, differences[..., -rank] + step
+        differences.sort(axis=-1)
+        low = differences[..., rank - 1]
+        high = differences[..., -rank]
+        return low - step, high + step
     middle = np.median(differences, axis=-1)
     reach = _welch_reach(these, those, step, confidence)
     return middle - reach, middle + reach
@@ -410,16 +421,14 @@ def _welch_reach(
     Variances may differ (Welch 1947; degrees of freedom by Satterthwaite 1946). Each is
     at least that of rounding to `step` (Sheppard 1898).
     """
-    n, m = these.shape[-1], those.shape[-1]
-    of_rounding = step**2 / 12
-    these_variance = np.maximum(these.var(axis=-1, ddof=1), of_rounding)
-    those_variance = np.maximum(those.var(axis=-1, ddof=1), of_rounding)
-    these_squared = these_variance / n
-    those_squared = those_variance / m
+    n = these.shape[-1]
+    m = those.shape[-1]
+    these_squared = _squared_error(these, step)
+    those_squared = _squared_error(those, step)
     squared = these_squared + those_squared
     shares = these_squared**2 / (n - 1) + those_squared**2 / (m - 1)
-    known = shares > 0
-    freedom = np.divide(squared**2, shares, out=np.ones_like(squared), where=known)
+    freedom = np.ones_like(squared)
+    np.divide(squared**2, shares, out=freedom, where=shares > 0)
     fewer, more = sorted((n, m))
     if fewer < 6 and more > 2 * fewer:
         # Welch's degrees of freedom are too high here: 3 and 20 equal rounds would
@@ -431,12 +440,16 @@ def _welch_reach(
     return reach
 
 
+def _squared_error(values: Floats, step: float) -> Floats:
+    """Return the square of the standard error of the mean over the last axis."""
+    variance = values.var(axis=-1, ddof=1)
+    of_rounding = step**2 / 12
+    squared: Floats = np.maximum(variance, of_rounding) / values.shape[-1]
+    return squared
+
+
 @cache
-def _rank(
-    n: int,
-    m: int,
-    confidence: float,
-) -> int:
+def _rank(n: int, m: int, confidence: float) -> int:
     """Return the rank of the interval's ends among the n · m ordered differences.
 
     The rank sum test rejects with P(U < rank) on each side, which is close to normal
@@ -445,7 +458,8 @@ def _rank(
     tail = _RESERVE * (1 - confidence) / 2
     count = n * m
     if count > _MOST_EXACT:
-        normal = NormalDist(count / 2, math.sqrt(count * (n + m + 1) / 12))
+        variance = count * (n + m + 1) / 12
+        normal = NormalDist(count / 2, math.sqrt(variance))
         return max(0, int(normal.inv_cdf(tail)))
     # The ways to reach a sum u with i and j values: the largest is one of the i, and
     # exceeds all j, or one of the j.
@@ -453,5 +467,6 @@ def _rank(
     for j in range(1, m + 1):
         for i in range(1, n + 1):
             ways[i][j:] += ways[i - 1][: count + 1 - j]
-    cumulative = np.cumsum(ways[n] / ways[n].sum())
+    probabilities = ways[n] / ways[n].sum()
+    cumulative = np.cumsum(probabilities)
     return int(np.searchsorted(cumulative, tail, side="right"))

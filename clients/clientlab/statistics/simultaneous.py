@@ -131,22 +131,25 @@ class Comparisons:
         rounds = len(common)
         if not rounds:
             return None
-        value = self.levels[name] - self.levels[other]
+        difference = self.levels[name] - self.levels[other]
         ends = None
         if rounds >= FEWEST_ROUNDS:
-            reach = 0.0 if name == other else self._reach(name, other, rounds)
-            ends = value - reach, value + reach
+            reach = self._reach(name, other, rounds)
+            ends = difference - reach, difference + reach
         pooled = self.moderated.pooled
-        return Ratio.from_logs(value, ends, rounds, self.confidence, pooled=pooled)
+        return Ratio.from_logs(difference, ends, rounds, self.confidence, pooled=pooled)
 
     def _reach(self, name: str, other: str, rounds: int) -> float:
         """Return half the width of the interval of a pair's difference."""
+        if name == other:
+            return 0.0
         pairs = [set(pair) for pair in combinations(self.known, 2)]
         place = pairs.index({name, other})
-        permitted = self.moderated.permitted_error(self.confidence, rounds)
+        error = float(self.moderated.errors[place])
         degrees = round(float(self.moderated.degrees[place]), 1)
+        permitted = self.moderated.permitted_error(self.confidence, rounds)
         quantile = range_quantile(len(self.known), degrees, 1 - permitted)
-        return quantile / math.sqrt(2) * float(self.moderated.errors[place])
+        return quantile / math.sqrt(2) * error
 
 
 def compare_arms(
@@ -161,11 +164,14 @@ def compare_arms(
     known = [name for name in series if known is None or name in known]
     logs = np.log(_tabulate([*series.values()]))
     # Each arm with each arm, itself included: the rows of a square one after the other.
-    first, second = np.indices((len(series), len(series))).reshape(2, -1)
+    count = len(series)
+    first, second = np.indices((count, count)).reshape(2, -1)
     pairs = _compare_pairs(logs[first] - logs[second])
     levels = _reconcile(logs, pairs.typical)
     is_known = np.isin([*series], known)
-    is_used = is_known[first] & is_known[second] & (first < second)
+    is_used = first < second
+    is_used &= is_known[first]
+    is_used &= is_known[second]
     used = _Pairs._make(values[is_used] for values in pairs)
     # Independent variances of the arms would have one degree of freedom more per arm
     # than that of a single pair.
@@ -190,7 +196,8 @@ def paired_ratios(
     second = [those for _, those in pairs]
     count = len(pairs)
     figures = _tabulate([*first, *second])
-    compared = _compare_pairs(np.log(figures[:count] / figures[count:]))
+    differences = np.log(figures[:count] / figures[count:])
+    compared = _compare_pairs(differences)
     moderated = _moderate(compared, independent=count - 1, loss_left=1.0)
     ratios: list[Ratio | None] = []
     for place, rounds in enumerate(compared.rounds.tolist()):
@@ -212,7 +219,8 @@ def paired_ratios(
 def _tabulate(series: Sequence[Series]) -> Floats:
     """Return a row per series, and a column per round. A missing round is NaN."""
     numbers = sorted(set[int]().union(*series))
-    return np.array([[*map(figures.get, numbers)] for figures in series], np.float64)
+    rows = [[*map(figures.get, numbers)] for figures in series]
+    return np.array(rows, np.float64)
 
 
 def _compare_pairs(gaps: Floats) -> _Pairs:
@@ -222,7 +230,8 @@ def _compare_pairs(gaps: Floats) -> _Pairs:
     middles, variance, kept = np.full((3, len(gaps)), np.nan)
     for count in np.unique(rounds[rounds > 0]):
         rows = rounds == count
-        common = gaps[rows][is_common[rows]].reshape(-1, count)
+        common = gaps[rows][is_common[rows]]
+        common = common.reshape(-1, count)
         middles[rows] = typical(common)
         if count > 1:
             _, variance[rows], kept[rows] = trimmed(common)
@@ -242,11 +251,13 @@ def _reconcile(logs: Floats, differences: Floats) -> Floats:
     compared by their own medians.
     """
     medians = np.nanmedian(logs, axis=1)
-    gaps = differences.reshape(len(logs), -1) - (medians[:, None] - medians)
+    gaps = differences.reshape(len(logs), -1)
+    gaps = gaps - (medians[:, None] - medians)
     is_paired = ~np.isnan(gaps)
     # The normal equations of "level i - level j = gap ij". The solution of least norm
     # leaves the mean of each connected set of arms where their own medians put it.
-    equations = np.diag(is_paired.sum(axis=1)) - is_paired
+    pairs_of_arms = is_paired.sum(axis=1)
+    equations = np.diag(pairs_of_arms) - is_paired
     sums = np.where(is_paired, gaps, 0.0).sum(axis=1)
     corrections, *_ = np.linalg.lstsq(equations, sums)
     levels: Floats = medians + corrections
@@ -267,7 +278,8 @@ def _moderate(pairs: _Pairs, independent: int, loss_left: float) -> _Moderated:
     variance = np.maximum(moderated, pairs.variance)
     is_few = pairs.rounds < len(_MEDIAN_LOSS)
     few_rounds = np.where(is_few, pairs.rounds, 0)
-    loss = 1 + loss_left * (_MEDIAN_LOSS[few_rounds] - 1)
+    loss_of_median = _MEDIAN_LOSS[few_rounds] - 1
+    loss = 1 + loss_left * loss_of_median
     errors = np.sqrt(variance * loss / pairs.kept)
     return _Moderated(errors, degrees + prior, pooled=prior > 0)
 
@@ -284,15 +296,17 @@ def _common_variance(
     if np.count_nonzero(is_known) < 2:
         return 0.0, 0.0
     freedom = degrees[is_known]
+    halves = freedom / 2
     # The logarithm of a variance with f degrees of freedom has the mean ψ(f/2) -
     # log(f/2) and the variance ψ'(f/2).
-    logs = np.log(np.maximum(variances[is_known], _SMALLEST))
-    logs = logs - digamma(freedom / 2) + np.log(freedom / 2)
-    by_chance = trigamma(freedom / 2).mean()
+    known = np.maximum(variances[is_known], _SMALLEST)
+    logs = np.log(known) - digamma(halves) + np.log(halves)
+    by_chance = trigamma(halves).mean()
     beyond_chance = float(logs.var(ddof=1) - by_chance)
     prior = independent * float(freedom.min())
     if beyond_chance > 0:
         prior = min(2 * trigamma_inverse(beyond_chance), prior)
-    expected = float(digamma(np.array(prior / 2)))
-    common = float(logs.mean()) + expected - math.log(prior / 2)
+    half = prior / 2
+    expected = float(digamma(np.array(half)))
+    common = float(logs.mean()) + expected - math.log(half)
     return math.exp(common), prior

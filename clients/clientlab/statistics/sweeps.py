@@ -53,7 +53,8 @@ def find_turning_point(
     levels = compare_arms(named, confidence).levels
     figures = np.exp([*levels.values()])
     best = int(np.argmin(figures))
-    knee = int(np.argmax(figures <= KNEE * figures[best]))
+    is_near = figures <= KNEE * figures[best]
+    knee = int(is_near.argmax())
     between = _knee_interval(series, confidence)
     # It rests on single pairs, and the levels on all pairs, so they can disagree by one
     # point.
