@@ -93,7 +93,9 @@ def signed(value: float) -> str:
 
 def time(seconds: float | None) -> str:
     """Return seconds in the largest unit that leaves a number of at least 1."""
-    return UNKNOWN if seconds is None else _in_unit(seconds, _TIMES, "s")
+    if seconds is None:
+        return UNKNOWN
+    return _in_unit(seconds, _TIMES, "s")
 
 
 def time_change(seconds: float) -> str:
@@ -109,12 +111,16 @@ def rounds(least: int) -> str:
 
 def minutes(seconds: float) -> str:
     """Return a time to wait in whole seconds, or in minutes from two minutes on."""
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
 
 
 def rate(per_second: float | None) -> str:
     """Return events per second, without the unit."""
-    return UNKNOWN if per_second is None else digits(per_second)
+    if per_second is None:
+        return UNKNOWN
+    return digits(per_second)
 
 
 def memory(count: float) -> str:
@@ -124,12 +130,16 @@ def memory(count: float) -> str:
 
 def count(number: float) -> str:
     """Return a count, or a median of counts: whole numbers have no decimals."""
-    return f"{number:,.0f}" if number == int(number) else digits(number)
+    if number == int(number):
+        return f"{number:,.0f}"
+    return digits(number)
 
 
 def share(part: float) -> str:
     """Return a share as a percentage."""
-    return f"{digits(part * 100)} %" if part else "0"
+    if not part:
+        return "0"
+    return f"{digits(part * 100)} %"
 
 
 _BY_UNIT: dict[Unit, Callable[[float], str]] = {
@@ -183,7 +193,9 @@ def _digits_of(interval: Interval) -> int:
 
 def ratio_of(estimate: _Estimate | None) -> str:
     """Return an estimated ratio with its interval."""
-    return UNKNOWN if estimate is None else ratio(estimate.value, estimate.interval)
+    if estimate is None:
+        return UNKNOWN
+    return ratio(estimate.value, estimate.interval)
 
 
 def _in_unit(value: float, sizes: Mapping[str, float], of_zero: str) -> str:

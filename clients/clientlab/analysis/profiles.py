@@ -195,7 +195,8 @@ def draw_flame_graph(stacks: Sequence[Stack], title: str) -> str:
     Its width is its share of the samples, and a tooltip names it.
     """
     root = build_tree(stacks)
-    boxes = list(_list_boxes(root, 0.0, 0, _WIDTH / max(root.samples, 1)))
+    scale = _WIDTH / max(root.samples, 1)
+    boxes = list(_list_boxes(root, 0.0, 0, scale))
     depth = max((box.depth for box in boxes), default=0)
     height = _ROW * (depth + 3)
     head = (
@@ -206,7 +207,7 @@ def draw_flame_graph(stacks: Sequence[Stack], title: str) -> str:
         head,
         f'<text x="4" y="14" font-weight="bold">{html.escape(title)}</text>',
     ]
-    parts += [_draw_box(box, height - _ROW * (box.depth + 1)) for box in boxes]
+    parts += [_draw_box(box, height) for box in boxes]
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -230,12 +231,16 @@ def _list_boxes(node: Node, x: float, depth: int, scale: float) -> Iterator[_Box
         x += width
 
 
-def _draw_box(box: _Box, y: int) -> str:
+def _draw_box(box: _Box, height: int) -> str:
+    y = height - _ROW * (box.depth + 1)
     label = f"{box.frame.name} ({box.frame.package})"
     tooltip = html.escape(f"{label}: {box.width / _WIDTH:.1%}")
-    characters = int(box.width / 6.5) if box.width > 30 else 0
-    shown = html.escape(label[:characters])
-    colour = _COLOURS[sum(map(ord, box.frame.package)) % len(_COLOURS)]
+    shown = ""
+    if box.width > 30:
+        characters = int(box.width / 6.5)
+        shown = html.escape(label[:characters])
+    number = sum(map(ord, box.frame.package))
+    colour = _COLOURS[number % len(_COLOURS)]
     return (
         f"<g><title>{tooltip}</title>"
         f'<rect x="{box.x:.1f}" y="{y}" width="{box.width:.1f}" height="{_ROW - 1}"'

@@ -96,7 +96,9 @@ class TrialRequests:
         None: the workload has no delays.
         """
         delay = delay_of(self._workload)
-        return None if delay is None else self.sent.delays(delay)
+        if delay is None:
+            return None
+        return self.sent.delays(delay)
 
     @property
     def mean_delay(self) -> float | None:
@@ -114,7 +116,9 @@ class TrialRequests:
     def mean_seconds(self) -> float:
         """Mean time of the requests that percentiles are about; 0 without requests."""
         records = self.samples.records[self._counted]
-        return float(records["seconds"].mean()) if len(records) else 0.0
+        if not len(records):
+            return 0.0
+        return float(records["seconds"].mean())
 
     @property
     def succeeded_share(self) -> float:
@@ -123,7 +127,10 @@ class TrialRequests:
         It is 0 without requests.
         """
         records = self.timed[self._counted]
-        return float(np.mean(records["error"] == 0)) if len(records) else 0.0
+        if not len(records):
+            return 0.0
+        is_good = records["error"] == 0
+        return float(is_good.mean())
 
     @property
     def share_in_turn(self) -> float | None:

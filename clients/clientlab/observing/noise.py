@@ -150,7 +150,9 @@ def compute_disturbance(
 
 def _subtract(after: float | None, before: float | None) -> float | None:
     """Return the growth, or 0: the stolen time of an idle CPU may fall a little."""
-    return None if after is None or before is None else max(0.0, after - before)
+    if after is None or before is None:
+        return None
+    return max(0.0, after - before)
 
 
 def _sum_delays(
@@ -247,4 +249,6 @@ class LockWaits:
         None: no thread was seen to wait for anything. Then none was examined, or the
         kernel shows no wait channel.
         """
-        return self._locked / self._looked if self._sleeping else None
+        if not self._sleeping:
+            return None
+        return self._locked / self._looked

@@ -72,12 +72,15 @@ class Samples:
         `delay`: from a number to the whole delay.
         """
         asked = evaluate(delay, self.numbers)
-        return asked if self.delay_shares is None else asked * self.delay_shares
+        if self.delay_shares is None:
+            return asked
+        return asked * self.delay_shares
 
 
 def evaluate(function: Callable[[int], float], numbers: Integers) -> Floats:
     """Return the seconds that the function gives for each request number."""
-    return np.fromiter(map(function, numbers.tolist()), np.float64, len(numbers))
+    seconds = map(function, numbers.tolist())
+    return np.fromiter(seconds, np.float64, len(numbers))
 
 
 def find_delay_shares(numbers: Integers, firsts: Sequence[int], slots: int) -> Floats:

@@ -93,8 +93,9 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
     times = replace(times, late=marks.seconds_late, disordered=len(disordered))
     # The clocks of two machines count from different moments: an event would be written
     # before its request was sent.
-    is_possible = (marks.written >= starts[places]) & (marks.written <= arrived)
-    if np.mean(is_possible) < _ALMOST_ALL:
+    is_possible = marks.written >= starts[places]
+    is_possible &= marks.written <= arrived
+    if is_possible.mean() < _ALMOST_ALL:
         return times
     was_written = marks.written[1:] <= arrived[:-1]
     together = int(np.count_nonzero(was_written & follows))
@@ -166,11 +167,12 @@ def parse_marks(marks: npt.NDArray[np.bytes_]) -> Marks:
             value = 10 * value + digits[:, column]
         return value
 
+    is_digit = digits <= 9
     return Marks(
         numbers=parse(0, 6),
         written=parse(6, 24) / 1e9,
         seconds_late=parse(24, 30) / 1e6,
-        are_valid=np.asarray((digits <= 9).all(axis=1)),
+        are_valid=np.all(is_digit, axis=1),
     )
 
 

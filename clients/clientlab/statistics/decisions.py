@@ -108,7 +108,9 @@ class Finding:
             return "slower"
         if self.verdict == "contradicted":
             return "faster"
-        return "equal" if self.negligible else "undecided"
+        if self.negligible:
+            return "equal"
+        return "undecided"
 
 
 def decide(ratio: Ratio | None) -> Finding:
@@ -156,7 +158,8 @@ def judge_band(ratio: Ratio | None, band: tuple[float, float]) -> Finding:
     if high < lowest or low > highest:
         return Finding("contradicted", ratio)
     distance = min(abs(math.log(ratio.value / end)) for end in band)
-    return Finding("inconclusive", ratio, _rounds_for_distance(ratio, distance))
+    more_rounds = _rounds_for_distance(ratio, distance)
+    return Finding("inconclusive", ratio, more_rounds)
 
 
 def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> Finding:
@@ -171,21 +174,27 @@ def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> F
     figures = turning.typical
     inner = range(1, len(series) - 1)
     least = min(inner, key=figures.__getitem__)
-    better = 0 if figures[0] <= figures[-1] else -1
+    better = 0
+    if figures[-1] < figures[0]:
+        better = -1
     # The data choose which inner point and which end are tested, so the error is
     # divided among the candidates. "Less than both ends" needs no further division:
     # both must hold.
     level = divide_error(confidence, len(inner))
+    least_point = series[least]
     ends = series[0], series[-1]
-    over_least = [paired_ratio(end, series[least], level) for end in ends]
+    over_least = [paired_ratio(end, least_point, level) for end in ends]
     level = divide_error(confidence, 2)
-    over_end = [paired_ratio(series[place], series[better], level) for place in inner]
+    better_end = series[better]
+    over_end = [paired_ratio(point, better_end, level) for point in series[1:-1]]
     ratio = over_least[better]
     if all(map(_is_above_1, over_least)):
         return Finding("supported", ratio, turning=turning)
     if all(map(_is_above_1, over_end)):
         return Finding("contradicted", ratio, turning=turning)
-    tested = over_least if turning.best in inner else over_end
+    tested = over_end
+    if turning.best in inner:
+        tested = over_least
     unsure = tuple(each for each in tested if each and not _is_above_1(each))
     negligible = None
     more_rounds: int | None = FEWEST_ROUNDS
@@ -209,7 +218,8 @@ def _rounds_for_optimum(ratio: Ratio, unsure: Sequence[Ratio]) -> int | None:
 
     Or how many show that no point between the ends matters, if these are fewer.
     """
-    settling = [_rounds_for_distance(ratio, math.log(MATERIAL / ratio.value))]
+    distance = math.log(MATERIAL / ratio.value)
+    settling = [_rounds_for_distance(ratio, distance)]
     distances = [abs(math.log(ratio.value)) for ratio in unsure]
     deciding = list(map(_rounds_for_distance, unsure, distances))
     if None not in deciding:
@@ -252,7 +262,8 @@ def _rounds_for_distance(ratio: Ratio, distance: float) -> int | None:
     half = math.log(high / low) / 2
     wanted = math.inf
     if half:
-        wanted = _expected_width(ratio, ratio.rounds) * min(distance / half, 1.0)
+        share = min(distance / half, 1.0)
+        wanted = _expected_width(ratio, ratio.rounds) * share
     for rounds in range(ratio.rounds + 1, MOST_ROUNDS_WORTH + 1):
         if _expected_width(ratio, rounds) <= wanted:
             return rounds
@@ -271,7 +282,9 @@ def confidence_of(precision: float | None) -> float:
 
     `precision`: None for a run with a planned number of rounds.
     """
-    return CONFIDENCE if precision is None else SEQUENTIAL_CONFIDENCE
+    if precision is None:
+        return CONFIDENCE
+    return SEQUENTIAL_CONFIDENCE
 
 
 def is_narrow(ratio: Ratio, precision: float) -> bool:
@@ -283,11 +296,7 @@ def is_narrow(ratio: Ratio, precision: float) -> bool:
     return ratio.value <= low * factor and high <= ratio.value * factor
 
 
-def is_settled(
-    finding: Finding,
-    surely: Finding,
-    precision: float,
-) -> bool:
+def is_settled(finding: Finding, surely: Finding, precision: float) -> bool:
     """Return whether a claim needs no more rounds.
 
     `surely`: the finding at `DECIDED_CONFIDENCE`. More rounds do not help a claim

@@ -31,19 +31,19 @@ def t_quantile(degrees: float | Floats, probability: float) -> Floats:
     to cosh(u)^-f (Student 1908, The probable error of a mean). The logarithm of the
     area above u is concave, so Newton's method finds the u of a given area.
     """
-    freedom = np.asarray(degrees, np.float64)
+    freedom = np.asarray(degrees, np.float64)[..., None]
     length = np.arccosh(np.exp(_NEGLIGIBLE / freedom))
     nodes, weights = _quadrature(0, 1)
 
-    def density(u: Floats, freedom: Floats) -> Floats:
+    def density(u: Floats) -> Floats:
         log_cosh_squared = np.log1p(np.sinh(u) ** 2)
         densities: Floats = np.exp(-freedom / 2 * log_cosh_squared)
         return densities
 
     def area_above(u: Floats) -> Floats:
-        points = u[..., None] + length[..., None] * nodes
-        densities = density(points, freedom[..., None])
-        area: Floats = length * (densities @ weights)
+        densities = density(u + length * nodes)
+        mean = densities @ weights
+        area: Floats = length * mean[..., None]
         return area
 
     u = np.zeros_like(freedom)
@@ -51,11 +51,11 @@ def t_quantile(degrees: float | Floats, probability: float) -> Floats:
     wanted = 2 * (1 - probability) * half
     for _ in range(8):
         area = area_above(u)
-        slope = density(u, freedom) / area
+        slope = density(u) / area
         excess = np.log(area / wanted)
-        u = u + excess / slope
+        u += excess / slope
     quantile: Floats = np.sqrt(freedom) * np.sinh(u)
-    return quantile
+    return quantile[..., 0]
 
 
 @cache

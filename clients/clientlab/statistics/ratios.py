@@ -65,10 +65,11 @@ class Estimate:
     def with_value(self, value: float) -> Self:
         """Return the positive estimate moved to `value`, together with its interval."""
         moved = replace(self, value=value)
-        if self.low is None or self.high is None:
+        if self.interval is None:
             return moved
         factor = value / self.value
-        return replace(moved, low=self.low * factor, high=self.high * factor)
+        low, high = self.interval
+        return replace(moved, low=low * factor, high=high * factor)
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,9 @@ class _Moderated(NamedTuple):
         """Return how often intervals of pairs with so many rounds may be wrong."""
         if not self.pooled:
             return 1 - confidence
-        reserve = _RESERVE_OF_FEW if rounds < _FEW_ROUNDS else _RESERVE
-        return reserve * (1 - confidence)
+        if rounds < _FEW_ROUNDS:
+            return _RESERVE_OF_FEW * (1 - confidence)
+        return _RESERVE * (1 - confidence)
 
 
 @dataclass(frozen=True)
@@ -192,8 +193,7 @@ def paired_ratios(
     """
     if not pairs:
         return []
-    first = [these for these, _ in pairs]
-    second = [those for _, those in pairs]
+    first, second = zip(*pairs, strict=True)
     count = len(pairs)
     figures = _tabulate([*first, *second])
     differences = np.log(figures[:count] / figures[count:])
