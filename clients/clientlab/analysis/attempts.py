@@ -105,7 +105,7 @@ def _find_recovery(ends: Floats, state: State, wall: float) -> Recovery:
 
 
 def find_foreign_calls(sent: int, counts: FaultCounts) -> str | None:
-    """Return that the upstream got other calls than were sent, or None."""
+    """Return why more calls reached the upstream than were sent, or None."""
     if counts.calls <= sent:
         return None
     return (

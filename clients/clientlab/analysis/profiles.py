@@ -190,9 +190,9 @@ _COLOURS = ("#f6b26b", "#f9cb9c", "#ffd966", "#ffe599", "#ea9999", "#f4cccc")
 
 
 def draw_flame_graph(stacks: Sequence[Stack], title: str) -> str:
-    """Return an SVG: a box for each function, above that which called it.
+    """Return an SVG with a box for each function, above that of its caller.
 
-    Its width is its share of the samples, and a tooltip names it.
+    The width of a box is its share of the samples, and a tooltip names the function.
     """
     root = build_tree(stacks)
     scale = _WIDTH / max(root.samples, 1)

@@ -1,7 +1,7 @@
 """What disturbed a trial: the kernel's counters, and threads that waited for a lock.
 
-The parent process reads the counters while the trial waits. All of them are Linux's;
-None: it cannot be read.
+The parent process reads the counters while the trial waits. All of them are specific
+to Linux. A counter that cannot be read is None.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def read_machine(root: Path = Path("/")) -> MachineReading:
 
 
 def _find_line(path: Path, beginning: str) -> str:
-    """Return the first line of a file that begins like this.
+    """Return the first line of a file with this beginning.
 
-    Return "" if there is none, or no such file.
+    Return an empty text if there is no such line or file.
     """
     with contextlib.suppress(OSError):
         for line in path.read_text("ascii").splitlines():
@@ -164,14 +164,14 @@ def _sum_delays(
     return sum(delay - before.get(thread, 0.0) for thread, delay in after.items())
 
 
-def merge_disturbances(found: Sequence[Disturbance | None]) -> Disturbance | None:
+def merge_disturbances(parts: Sequence[Disturbance | None]) -> Disturbance | None:
     """Return the largest growth of each counter on any of several machines.
 
     Return None if it is unknown for one. The waits of threads add up. The CPU time of
     all processes is unknown, because two machines may be the same.
     """
-    known = [disturbance for disturbance in found if disturbance is not None]
-    if not known or len(known) < len(found):
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
         return None
     names = ("seconds", "busy_share", "steal_seconds", "cpu_pressure_seconds")
     largest = {name: over_parts(max, known, name) for name in names}
@@ -180,32 +180,32 @@ def merge_disturbances(found: Sequence[Disturbance | None]) -> Disturbance | Non
 
 
 def over_parts(
-    of: Callable[[list[Any]], Any], parts: Iterable[object], name: str
+    combine: Callable[[list[Any]], Any], parts: Iterable[object], name: str
 ) -> Any:
-    """Return `of` this attribute of all parts; None if it is None for one of them."""
+    """Combine an attribute of all parts. Return None if it is None for one of them."""
     values = [getattr(part, name) for part in parts]
-    return over_known(of, values)
+    return over_known(combine, values)
 
 
 def over_known(
-    of: Callable[[list[Number]], Number], values: Sequence[Number | None]
+    combine: Callable[[list[Number]], Number], values: Sequence[Number | None]
 ) -> Number | None:
-    """Return `of` all values; None if there are none, or one of them is unknown."""
+    """Combine the values. Return None if there are none, or if one is unknown."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return None
-    return of(known)
+    return combine(known)
 
 
 class LockWaits:
-    """Finds out how many threads of a trial wait for a lock.
-
-    It looks a few times at their wait channels (proc(5)).
+    """Counts the threads of a trial that wait for a lock, by their wait channels.
 
     A thread that waits for a lock of Python or of a library sleeps in futex(2). One
-    that waits for a socket, or sleeps, does not. `pids` returns the processes. `until`:
-    a moment of `time.perf_counter` after which no look counts, because threads without
-    more requests to send wait for work, which is a lock, too.
+    that waits for a socket, or sleeps, does not (proc(5)).
+
+    `pids` returns the processes. `until`: a moment of `time.perf_counter` after which
+    no look counts, because threads without more requests to send wait for work, which
+    is a lock, too.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ def evaluate(function: Callable[[int], float], numbers: Integers) -> Floats:
 def find_delay_shares(numbers: Integers, firsts: Sequence[int], slots: int) -> Floats:
     """Return the share of its delay that each request of a staggered load asked for.
 
-    It is that of `load.first_share`. `firsts`: the number of the first request of each
+    `load.first_share` defines it. `firsts`: the number of the first request of each
     slice, in order.
     """
     slices = np.searchsorted(firsts, numbers, side="right") - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,32 +74,34 @@ def read_streams(folder: Path, samples: Samples) -> StreamTimes:
     begins = np.flatnonzero(is_first)
     follows = ~is_first[1:]
     streams = places[begins]
-    times = StreamTimes(
+    lags = _NONE
+    late = _NONE
+    together = None
+    disordered = 0
+    marks = parse_marks(events["mark"])
+    if len(events) and marks.are_valid.all():
+        late = marks.seconds_late
+        stream_of_event = np.cumsum(is_first) - 1
+        expected = np.arange(len(events)) - begins[stream_of_event]
+        is_out_of_order = marks.numbers != expected
+        disordered = len(np.unique(places[is_out_of_order]))
+        # The clocks of two machines count from different moments: an event would be
+        # written before its request was sent.
+        is_possible = marks.written >= starts[places]
+        is_possible &= marks.written <= arrived
+        if is_possible.mean() >= _ALMOST_ALL:
+            lags = arrived - marks.written
+            was_written = marks.written[1:] <= arrived[:-1]
+            together = int(np.count_nonzero(was_written & follows))
+    return StreamTimes(
         numbers=numbers[streams],
         first=arrived[begins] - starts[streams],
         gaps=np.diff(arrived)[follows],
-        lags=_NONE,
-        late=_NONE,
-        together=None,
-        disordered=0,
+        lags=lags,
+        late=late,
+        together=together,
+        disordered=disordered,
     )
-    marks = parse_marks(events["mark"])
-    if not len(events) or not marks.are_valid.all():
-        return times
-    stream_of_event = np.cumsum(is_first) - 1
-    expected = np.arange(len(events)) - begins[stream_of_event]
-    is_out_of_order = marks.numbers != expected
-    disordered = np.unique(places[is_out_of_order])
-    times = replace(times, late=marks.seconds_late, disordered=len(disordered))
-    # The clocks of two machines count from different moments: an event would be written
-    # before its request was sent.
-    is_possible = marks.written >= starts[places]
-    is_possible &= marks.written <= arrived
-    if is_possible.mean() < _ALMOST_ALL:
-        return times
-    was_written = marks.written[1:] <= arrived[:-1]
-    together = int(np.count_nonzero(was_written & follows))
-    return replace(times, lags=arrived - marks.written, together=together)
 
 
 def _read_events(folder: Path, numbers: Integers) -> Records:

@@ -195,7 +195,8 @@ def judge_optimum(series: Sequence[Series], confidence: float = CONFIDENCE) -> F
     tested = over_end
     if turning.best in inner:
         tested = over_least
-    unsure = tuple(each for each in tested if each and not _is_above_1(each))
+    known = filter(None, tested)
+    unsure = tuple(ratio for ratio in known if not _is_above_1(ratio))
     negligible = None
     more_rounds: int | None = FEWEST_ROUNDS
     if ratio is not None and ratio.high is not None and ratio.high < MATERIAL:
