@@ -76,11 +76,11 @@ class TrialRequests:
             self._schedule = arrivals_of(workload)
         if self._schedule is not None:
             codes = [code for code, kind in samples.kinds.items() if kind == DROPPED]
-            self._dropped: Flags = np.isin(records["error"], codes)
+            self._dropped = np.isin(records["error"], codes)
             self.sent = samples.only(~self._dropped)
             # As if each request had begun at its planned start, in monotonic seconds.
             starts = evaluate(self._schedule.start_of, samples.numbers)
-            self._planned: Floats = samples.schedule_began + starts
+            self._planned = samples.schedule_began + starts
             self.timed = records.copy()
             self.timed["seconds"] = ends_of(records) - self._planned
             self.timed["start"] = self._planned
@@ -179,7 +179,7 @@ class TrialRequests:
         if not self._workload.reading.elapsed:
             return None
         records = self.samples.records
-        elapsed, _ = _split(records["elapsed"], records)
+        elapsed = records["elapsed"][records["error"] == 0]
         return float(elapsed.sum(dtype="f8"))
 
     def _compute_first_byte(self) -> Quantiles | None:
@@ -406,11 +406,10 @@ def slice_load(planned: Floats, edges: Floats, kept: Floats | float) -> list[Loa
         return np.searchsorted(np.sort(moments), edges[1:], side="right")
 
     due = count_until_end(planned)
-    begins = (edges[:-1] - edges[0]).tolist()
-    counts = np.diff(due, prepend=0).tolist()
-    ended = count_until_end(planned + kept)
-    delayed = (due - ended).tolist()
-    rows = zip(begins, counts, delayed, strict=True)
+    begins = edges[:-1] - edges[0]
+    counts = np.diff(due, prepend=0)
+    delayed = due - count_until_end(planned + kept)
+    rows = zip(begins.tolist(), counts.tolist(), delayed.tolist(), strict=True)
     return [LoadSlice(at=at, planned=count, delayed=left) for at, count, left in rows]
 
 

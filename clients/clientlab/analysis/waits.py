@@ -68,11 +68,12 @@ def find_waits(
     """
     good = samples.only(samples.records["error"] == 0)
     if trace:
-        good = good.only(np.isin(good.numbers, list(trace)))
+        is_handled = np.isin(good.numbers, list(trace))
+        good = good.only(is_handled)
     records = good.records
     if not len(records):
         return None
-    starts: Floats = records["start"]
+    starts = records["start"]
     ends = ends_of(records)
     planned = starts
     late = None
@@ -99,7 +100,7 @@ def _add_trace(
     one_loop: bool,
 ) -> Waits:
     """Return the waits with the parts at the server, and on the way to and from it."""
-    starts: Floats = good.records["start"]
+    starts = good.records["start"]
     ends = ends_of(good.records)
     handled = np.array([trace[number] for number in good.numbers.tolist()])
     began, ended = handled.T
@@ -131,5 +132,6 @@ def _find_longest_stall(starts: Floats, answered: Floats, ends: Floats) -> float
 
 
 def _summarize(seconds: Floats) -> PartOfTime:
+    mean = float(seconds.mean())
     p50, p99 = np.quantile(seconds, [0.5, 0.99]).tolist()
-    return PartOfTime(mean=float(seconds.mean()), p50=p50, p99=p99)
+    return PartOfTime(mean=mean, p50=p50, p99=p99)

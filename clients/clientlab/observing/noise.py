@@ -104,7 +104,7 @@ def read_threads(pids: Iterable[int], root: Path = Path("/")) -> ThreadReadings 
 
     Return None if none can be read.
     """
-    delays: dict[int, float] = {}
+    delays = {}
     for thread in _list_threads(root / "proc", pids):
         # The thread may have ended.
         with contextlib.suppress(OSError, LookupError, ValueError):
@@ -124,9 +124,10 @@ def compute_disturbance(
     """
 
     def sum_growth(counter: str) -> float | None:
-        growths = [
-            _subtract(after[counter], before[counter]) for before, after in readings
-        ]
+        growths = []
+        for before, after in readings:
+            growth = _subtract(after[counter], before[counter])
+            growths.append(growth)
         return over_known(sum, growths)
 
     delays = [_sum_delays(before, after) for before, after in threads]

@@ -199,9 +199,9 @@ def _find_written_blocks(path: Path, first: int, count: int) -> list[int]:
     The blocks are those from record `first` to `count`. The file system knows which
     pages of a file were written. One that does not know calls all of them written.
     """
-    starts: list[int] = []
     if first >= count:
-        return starts
+        return []
+    starts = []
     with path.open("rb") as log:
         place = first
         while place < count:
@@ -234,7 +234,7 @@ class LogFollower:
         """Return the records written since the previous call, and their numbers."""
         log = _open(self._path)
         self.schedule_began = log.schedule_began
-        done: Flags = log.records["done"] == 1
+        done = log.records["done"] == 1
         fresh = done.copy()
         known = min(len(done), len(self._seen))
         fresh[:known] &= ~self._seen[:known]

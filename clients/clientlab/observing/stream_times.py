@@ -159,7 +159,8 @@ class Marks(NamedTuple):
 
 def parse_marks(marks: npt.NDArray[np.bytes_]) -> Marks:
     """Return the parts of the marks of events."""
-    codes = np.ascontiguousarray(marks).view(np.uint8).reshape(len(marks), 30)
+    flat_codes = np.ascontiguousarray(marks).view(np.uint8)
+    codes = flat_codes.reshape(len(marks), 30)
     digits = codes - ord("0")  # other characters are above 9, too
 
     # Digit by digit: all of them as whole numbers would take 240 bytes per event.

@@ -17,14 +17,14 @@ from hdrh.histogram import HdrHistogram
 
 from clientlab.statistics.distributions import Floats as Floats
 
-QUANTILES: dict[str, float] = {
+QUANTILES = {
     "p50": 50.0,
     "p90": 90.0,
     "p95": 95.0,
     "p99": 99.0,
     "p999": 99.9,
 }
-FEWEST_REQUESTS: dict[str, int] = {"p999": 1000}
+FEWEST_REQUESTS = {"p999": 1000}
 """With fewer requests, the quantile would be the maximum by another name."""
 
 SLICES = 60

@@ -136,7 +136,9 @@ def trimmed(values: Floats) -> Trimmed:
     n = values.shape[-1]
     cut = n // _TRIMMED
     if not cut:
-        return Trimmed(values.mean(axis=-1), values.var(axis=-1, ddof=1), n)
+        mean = values.mean(axis=-1)
+        variance = values.var(axis=-1, ddof=1)
+        return Trimmed(mean, variance, n)
     ordered = np.sort(values, axis=-1)
     inner = ordered[..., cut : n - cut]
     lowest = inner[..., :1]
@@ -180,9 +182,12 @@ def expected_width(n: int, confidence: float) -> float:
     kept = n - 2 * cut
     share = cut / n
     normal = NormalDist()
-    z = normal.inv_cdf(1 - share) if cut else 0.0
-    winsorized = 1 - 2 * share - 2 * z * normal.pdf(z) + 2 * share * z * z
-    variance = winsorized * (n - 1) / (kept * (kept - 1))
+    z = 0.0
+    if cut:
+        z = normal.inv_cdf(1 - share)
+    of_inner = 1 - 2 * share - 2 * z * normal.pdf(z)
+    of_ends = 2 * share * z * z
+    variance = (of_inner + of_ends) * (n - 1) / (kept * (kept - 1))
     return student(kept - 1, confidence) * math.sqrt(variance)
 
 
@@ -376,12 +381,12 @@ def unpaired_difference(
     """
     if not these or not those:
         return None
-    value = float(np.mean(these) - np.mean(those))
+    first = np.array(these)
+    second = np.array(those)
+    value = float(first.mean() - second.mean())
     if min(len(these), len(those)) < FEWEST_ROUNDS:
         return Estimate(value, None, None)
-    these_array = np.array(these)
-    those_array = np.array(those)
-    reach = float(_welch_reach(these_array, those_array, 0.0, confidence))
+    reach = float(_welch_reach(first, second, 0.0, confidence))
     return Estimate(value, value - reach, value + reach)
 
 
@@ -427,7 +432,9 @@ def _welch_reach(
     these_squared = _squared_error(these, step)
     those_squared = _squared_error(those, step)
     squared = these_squared + those_squared
-    shares = these_squared**2 / (n - 1) + those_squared**2 / (m - 1)
+    these_share = these_squared**2 / (n - 1)
+    those_share = those_squared**2 / (m - 1)
+    shares = these_share + those_share
     freedom = np.ones_like(squared)
     np.divide(squared**2, shares, out=freedom, where=shares > 0)
     fewer, more = sorted((n, m))
