@@ -98,7 +98,8 @@ def _find_window(
         return Window(slots=slots), no_requests
     wave = ended[first - 1] - full_at
     mixed_at = min(_MIXING_SECONDS, _MIXING_SHARE * seconds)
-    first = max(first, _count_until(ended, mixed_at))
+    if ended[first - 1] < mixed_at:
+        first = _count_until(ended, mixed_at)
     last = int(np.searchsorted(ended, seconds - wave))
     last = min(last, len(ended) - slots)
     steady_at = ended[first - 1]
