@@ -42,6 +42,8 @@ _NO_DESCRIPTOR = {errno.EMFILE: NO_DESCRIPTOR, errno.ENFILE: "other:ENFILE"}
 _EXHAUSTED = {errno.EADDRNOTAVAIL, *_NO_DESCRIPTOR}
 # Functions of sockets and event loops.
 _HANDSHAKES = frozenset({"do_handshake", "start_tls"})
+# Functions of event loops and of httpcore that open connections.
+_CONNECTS = _HANDSHAKES | {"connect_tcp", "create_connection", "sock_connect"}
 
 ErrorTable = Sequence[
     tuple[type[BaseException], str] | tuple[type[BaseException], str, str]
@@ -88,12 +90,20 @@ def opened_nothing(error: BaseException, kind: str) -> bool:
     Without address or socket, none was counted.
     """
     if kind not in {*CONNECT_KINDS, *_NO_DESCRIPTOR.values()}:
-        return False
+        return kind.startswith("timeout") and _was_connecting(error)
     return not any(
         isinstance(link, socket.gaierror)
         or (isinstance(link, OSError) and link.errno in _NO_DESCRIPTOR)
         for link in _walk_chain(error)
     )
+
+
+def _was_connecting(error: BaseException) -> bool:
+    """Return whether a call was cancelled while it connected to a known address."""
+    functions = set[str]()
+    for link in _walk_chain(error):
+        functions |= _find_functions(link)
+    return not functions.isdisjoint(_CONNECTS) and "getaddrinfo" not in functions
 
 
 def find_exhaustion(error: BaseException) -> str | None:
@@ -116,7 +126,9 @@ def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
     Return None for any other error. Libraries wrap it like an error while reading, but
     its traceback contains a handshake function.
     """
-    shaking = [link for link in chain if _was_shaking_hands(link)]
+    shaking = [
+        link for link in chain if not _HANDSHAKES.isdisjoint(_find_functions(link))
+    ]
     if not shaking:
         return None
     import ssl  # noqa: PLC0415 - gevent must patch it before it is imported
@@ -131,9 +143,10 @@ def _kind_of_handshake(chain: Sequence[BaseException]) -> str | None:
     return None
 
 
-def _was_shaking_hands(error: BaseException) -> bool:
+def _find_functions(error: BaseException) -> set[str]:
+    """Return the names of the functions in the traceback of an exception."""
     frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_code.co_name in _HANDSHAKES for frame, _ in frames)
+    return {frame.f_code.co_name for frame, _ in frames}
 
 
 def _walk_chain(error: BaseException) -> Iterator[BaseException]:

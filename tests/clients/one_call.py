@@ -14,16 +14,21 @@ from clientlab.conformance.server import Respond, counting_server
 from clientlab.observing.samples import read_measured
 from clientlab.trial.context import PeerAddress, TrialContext
 from clientlab.trial.recorder import CallerFactory
+from clientlab.trial.sample_log import process_notes
 from clientlab.workload.workload import make_workload
 
 
 class Call(NamedTuple):
-    """How a call ended. `kind`: of its error, or nothing. `attempts`: at the server."""
+    """How a call ended. `kind`: of its error, or nothing. `attempts`: at the server.
+    `begun` and `opened`: connections, by the lab's count.
+    """
 
     status: int
     kind: str
     seconds: float
     attempts: int
+    begun: int
+    opened: int
 
 
 def call_once(name: str, respond: Respond, *, url: str = "", **workload: Any) -> Call:
@@ -39,8 +44,15 @@ def call_once(name: str, respond: Respond, *, url: str = "", **workload: Any) ->
         samples = read_measured(Path(folder))
         (record,) = samples.records
         kind = next(iter(samples.errors), "")
-        seconds = float(record["seconds"])
-        return Call(int(record["status"]), kind, seconds, len(server.seen))
+        (note,) = process_notes(Path(folder))
+        return Call(
+            int(record["status"]),
+            kind,
+            float(record["seconds"]),
+            len(server.seen),
+            note.connections,
+            note.opened,
+        )
 
 
 def _send(factory: CallerFactory) -> None:

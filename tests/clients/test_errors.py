@@ -7,7 +7,14 @@ import ssl
 
 import pytest
 
-from clientlab.errors import KINDS, ClientError, find_exhaustion, kind_of, status_kind
+from clientlab.errors import (
+    KINDS,
+    ClientError,
+    find_exhaustion,
+    kind_of,
+    opened_nothing,
+    status_kind,
+)
 
 TABLE = (
     (ConnectionRefusedError, "connect"),
@@ -94,6 +101,23 @@ def test_an_unfinished_handshake_differs_from_later_faults(error, kind):
         kind_of(around(raised.value), ((ssl.SSLError, "tls"), (OSError, "reset")))
         == kind
     )
+
+
+def test_no_connection_was_begun_before_a_name_is_resolved():
+    """So there is none to subtract."""
+
+    def getaddrinfo():
+        raise TimeoutError
+
+    def connect_tcp(step):
+        step()
+        raise TimeoutError
+
+    for step, is_counted in ((getaddrinfo, False), (list, True)):
+        with pytest.raises(TimeoutError) as raised:
+            connect_tcp(step)
+        assert opened_nothing(raised.value, "timeout-call") == is_counted
+        assert not opened_nothing(raised.value, "reset")
 
 
 @pytest.mark.parametrize(

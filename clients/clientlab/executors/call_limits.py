@@ -43,9 +43,14 @@ def _limit_in_trio(send: AsyncSend, seconds: float) -> AsyncSend:
     import trio  # noqa: PLC0415 - an extra
 
     async def send_within(*arguments: Any) -> Any:
+        cancelled = None
         with trio.move_on_after(seconds):
-            return await send(*arguments)
-        raise _make_error(seconds)
+            try:
+                return await send(*arguments)
+            except BaseException as error:  # a group, if it was connecting
+                cancelled = error
+                raise
+        raise _make_error(seconds) from cancelled
 
     return send_within
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import sys
+
 import pytest
 
 from clientlab.conformance.server import Paced, Reset, Stall, ok
@@ -80,3 +84,28 @@ def test_no_attempt_of_a_thread_begins_after_the_limit(way):
     name = f"requests-session?retry={way}&attempts=9&backoff=100ms"
     found = call_once(name, lambda _: busy, call_timeout=LIMIT)
     assert (found.kind, found.attempts < 5) == ("status-5xx", True)
+
+
+@pytest.fixture
+def unanswered():
+    """The URL of a port whose queue is full, so connecting waits."""
+    with contextlib.ExitStack() as stack:
+        address = ("127.0.0.1", 0)
+        listener = stack.enter_context(socket.create_server(address, backlog=0))
+        for _ in range(4):  # a queue of length 0 holds one or two
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.real
+@pytest.mark.skipif(sys.platform != "linux", reason="others refuse, or connect")
+@pytest.mark.parametrize(
+    "name", ["aiohttp", "httpx-async", "httpx-async@trio", "niquests-async"]
+)
+def test_a_call_that_ends_while_it_connects_has_opened_nothing(name, unanswered):
+    found = call_once(name, drip, url=unanswered, call_timeout=LIMIT)
+    assert (found.kind, found.begun, found.opened) == ("timeout-call", 1, 0)
+    later = call_once(name, drip, call_timeout=LIMIT)
+    assert (later.kind, later.begun, later.opened) == ("timeout-call", 1, 1)
