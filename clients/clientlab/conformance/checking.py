@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -269,13 +270,22 @@ def measure(
     workload: Workload,
     server: CountingServer,
     watch: _Watch = lambda _: None,
+    on_start: Callable[[], None] = lambda: None,
 ) -> Evidence:
-    """Measure one trial; the server forgets its warm-up. Raise TrialFailed."""
+    """Measure one trial; the server forgets its warm-up. Raise TrialFailed.
+
+    `on_start` is called before the first request after the warm-up.
+    """
+
+    def start() -> None:
+        server.reset()
+        on_start()
+
     with tempfile.TemporaryDirectory() as folder:
         address = PeerAddress(server.url, ca_file=CA_FILE)
         context = TrialContext(strategy, workload, address, folder)
         events = measurement.TrialEvents(
-            on_start=server.reset, on_progress=lambda *_: watch(Path(folder))
+            on_start=start, on_progress=lambda *_: watch(Path(folder))
         )
         trial = measurement.measure(context, events=events)
     return Evidence(
@@ -290,13 +300,17 @@ def measure_against(
     hold: float = 0.0,
     watch: _Watch = lambda _: None,
 ) -> Evidence:
-    """Measure one trial against a server with these answers.
-
-    It uses TLS if the client speaks HTTP/2.
-    """
-    tls = [server_context(version="h2")] if speaks_http2(strategy) else []
-    with counting_server(answer, hold, tls) as server:
+    """Measure one trial against a server with these answers."""
+    with serve(answer, strategy, hold) as server:
         return measure(strategy, workload, server, watch)
+
+
+def serve(
+    answer: Respond, strategy: Strategy, hold: float = 0.0
+) -> AbstractContextManager[CountingServer]:
+    """Run a server with these answers, with TLS if the client speaks HTTP/2."""
+    tls = [server_context(version="h2")] if speaks_http2(strategy) else []
+    return counting_server(answer, hold, tls)
 
 
 def speaks_http2(strategy: Strategy) -> bool:

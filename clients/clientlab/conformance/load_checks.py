@@ -25,7 +25,9 @@ from clientlab.conformance.checking import (
     CheckResult,
     Evidence,
     judge,
+    measure,
     measure_against,
+    serve,
 )
 from clientlab.conformance.server import Seen, ServerAnswer, ok
 from clientlab.observing.process_handle import TrialFailed
@@ -38,7 +40,7 @@ PATIENCE = 5.0  # seconds until requests, or the ends of processes, count as mis
 
 
 class Gate:
-    """Holds requests until `width` are in flight, or for `PATIENCE`.
+    """Holds requests until `width` are in flight, or none has come for `PATIENCE`.
 
     It holds them 30 ms longer, to notice one too many.
     """
@@ -46,15 +48,19 @@ class Gate:
     def __init__(self, width: int) -> None:
         self._width = width
         self._entered = itertools.count(1)
+        self._latest = 0
         self._open = threading.Event()
 
     def wait(self) -> None:
         """Enter, and return when the gate is open."""
-        if next(self._entered) == self._width:
+        entered = next(self._entered)
+        self._latest = entered
+        if entered == self._width:
             time.sleep(0.03)
-        else:
-            self._open.wait(PATIENCE)
-        self._open.set()
+            self._open.set()
+        while not self._open.wait(PATIENCE):
+            if self._latest == entered:
+                self._open.set()
 
 
 def check_same_work(strategy: Strategy) -> Iterator[CheckResult]:
@@ -77,7 +83,8 @@ def check_same_work(strategy: Strategy) -> Iterator[CheckResult]:
 def _send(strategy: Strategy, method: str, requests: int, concurrency: int) -> Evidence:
     """Measure requests for ``/item/NUMBER?x=1``.
 
-    The server holds the first ones until enough are in flight.
+    The server holds the first ones until enough are in flight. It holds none of the
+    warm-up, for which some executors send more than one.
     """
     workload = make_workload(
         path="/item/{k}?x=1", requests=requests, concurrency=concurrency, warmup=1
@@ -92,16 +99,16 @@ def _send(strategy: Strategy, method: str, requests: int, concurrency: int) -> E
         )
     width = strategy.in_flight(concurrency, requests)
     gate = Gate(min(width, concurrency + 1, requests))
-    is_warm = threading.Event()
+    is_measured = threading.Event()
     hold = 0.001 if width > 1 else 0.0
 
     def answer(seen: Seen) -> ServerAnswer:
-        if is_warm.is_set():
+        if is_measured.is_set():
             gate.wait()
-        is_warm.set()  # the first request is the warm-up, and is not held
         return _answer(seen)
 
-    return measure_against(answer, strategy, workload, hold)
+    with serve(answer, strategy, hold) as server:
+        return measure(strategy, workload, server, on_start=is_measured.set)
 
 
 def _answer(seen: Seen) -> bytes:

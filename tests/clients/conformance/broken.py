@@ -14,6 +14,7 @@ from clientlab.clients.http_client import HttpClient
 from clientlab.clients.httpx_clients import HttpxClientH2
 from clientlab.clients.requests_clients import RequestsSession
 from clientlab.clients.urllib3_clients import Urllib3Pool
+from clientlab.executors.processes import Processes
 from clientlab.executors.threads import Threads
 from clientlab.workload.workload import Request
 
@@ -187,6 +188,14 @@ class IgnoresTheEnd:
 
     def close(self):
         self._call.close()
+
+
+class OneProcessTooFew(Processes):
+    """An executor with one process fewer than requests may be in flight."""
+
+    def open(self):
+        super().open()
+        self._pool._max_workers -= 1
 
 
 class LeavesAProcess(Threads):

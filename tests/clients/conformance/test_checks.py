@@ -69,6 +69,11 @@ def judged(path: str, scenario) -> dict[str, CheckResult]:
             fault_checks.check_certificates,
             {"certificate of another CA": "bytes were sent"},
         ),
+        (
+            f"requests-session@{MINE}:OneProcessTooFew",
+            load_checks.check_same_work,
+            {"as many in flight": "7 must be in flight at once"},
+        ),
         pytest.param(
             f"{MINE}:AnyName",
             fault_checks.check_certificates,
@@ -126,11 +131,21 @@ def test_a_check_finds_what_a_strategy_breaks(path, scenario, expected, monkeypa
 @pytest.mark.real
 @pytest.mark.parametrize(
     "path",
-    [f"{MINE}:Sound", pytest.param(f"{MINE}:SoundH2", marks=pytest.mark.release)],
+    [
+        f"{MINE}:Sound",
+        pytest.param(f"{MINE}:SoundH2", marks=pytest.mark.release),
+    ],
 )
 def test_a_users_own_correct_strategy_passes(path):
     plugins.admit([path])
     assert [result for result in conform(find(path)) if result.broken] == []
+
+
+@pytest.mark.real
+def test_requests_in_flight_are_counted_when_all_processes_are_there():
+    results = load_checks.check_same_work(find("sync_multiprocess"))
+    check = "as many in flight"
+    assert next(result for result in results if result.check == check).passed
 
 
 @pytest.mark.real
