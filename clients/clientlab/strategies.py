@@ -538,12 +538,7 @@ def retry_of(strategy: Strategy) -> Retry | None:
     """
     client = client_spec(strategy.client)
     executor = executor_spec(strategy.executor)
-    given = {
-        key: value for key, value in strategy.settings.items() if key in RETRY_SETTINGS
-    }
-    for place in (client.import_path, executor.import_path):
-        for key in select_settings(strategy, place):
-            given.pop(key, None)  # the class has a setting of this name
+    given = _select_retry_settings(strategy)
     named = f"strategy {strategy.name!r}"
     if given and (client.program or executor.drives_client):
         raise LabError(
@@ -554,6 +549,23 @@ def retry_of(strategy: Strategy) -> Retry | None:
         return read_retry(given, client.own_retries)
     except ValueError as error:
         raise LabError(f"{named}: {error}") from error
+
+
+def without_retries(strategy: Strategy) -> Strategy:
+    """Return the strategy without the settings that `retry_of` reads."""
+    given = _select_retry_settings(strategy)
+    kept = {key: value for key, value in strategy.settings.items() if key not in given}
+    return replace(strategy, settings=kept)
+
+
+def _select_retry_settings(strategy: Strategy) -> dict[str, Any]:
+    given = {
+        key: value for key, value in strategy.settings.items() if key in RETRY_SETTINGS
+    }
+    for spec in (client_spec(strategy.client), executor_spec(strategy.executor)):
+        for key in select_settings(strategy, spec.import_path):
+            given.pop(key, None)  # the class has a setting of this name
+    return given
 
 
 _CHOICES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clientlab import plugins
+from clientlab import conformance, plugins
 from clientlab.conformance import (
     causes_of,
     checking,
@@ -134,11 +134,38 @@ def test_a_check_finds_what_a_strategy_breaks(path, scenario, expected, monkeypa
     [
         f"{MINE}:Sound",
         pytest.param(f"{MINE}:SoundH2", marks=pytest.mark.release),
+        pytest.param("aiohttp?retry=tenacity", marks=pytest.mark.release),
     ],
 )
 def test_a_users_own_correct_strategy_passes(path):
     plugins.admit([path])
     assert [result for result in conform(find(path)) if result.broken] == []
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "path", ["requests-session?retry=own&attempts=3", "httpx-async?retry=tenacity"]
+)
+def test_a_strategy_may_retry_if_it_was_asked_to(path, monkeypatch):
+    scenarios = (
+        fault_checks.check_server_faults,
+        fault_checks.check_certificates,
+        fault_checks.check_refused,
+    )
+    monkeypatch.setattr(conformance, "_SCENARIOS", scenarios)
+    results = list(conform(find(path)))
+    assert [result for result in results if result.broken] == []
+    assert [result.check for result in results if result.unchecked] == ["retries"]
+
+
+@pytest.mark.real
+def test_a_client_that_repeats_by_itself_is_found_behind_retries(monkeypatch):
+    scenarios = (fault_checks.check_server_faults,)
+    monkeypatch.setattr(conformance, "_SCENARIOS", scenarios)
+    path = f"{MINE}:RetriesToo?retry=tenacity"
+    plugins.admit([path])
+    found = {result.check: result.broken for result in conform(find(path))}
+    assert "closed before an answer" in found["nothing sent again"]
 
 
 @pytest.mark.real
