@@ -42,14 +42,14 @@ def group_answers(groups: Sequence[Group]) -> list[Answer]:
             if leads and (len(rows) > 1 or not sentences):
                 load = f"With {group.place_of(rows[0])}, " if group.mixed else ""
                 sentences += [load + leads[0], *leads[1:]]
-        sentences += [
-            f"{group.name_of(row)} is not ranked: {row.shortfall}."
-            for row in group.rows
-            if row.shortfall
-        ]
-        answer = [where + sentences[0]]
-        if len(sentences) > 1:
-            answer.append(where + " ".join(sentences[1:]))
+        for row in group.rows:
+            if row.shortfall:
+                name = group.name_of(row)
+                sentences.append(f"{name} is not ranked: {row.shortfall}.")
+        first, *details = sentences
+        answer = [where + first]
+        if details:
+            answer.append(where + " ".join(details))
         answers.append(answer)
     return answers or [["No trial finished."]]
 
@@ -71,37 +71,43 @@ def _leads(rows: Sequence[Row], order: Order) -> Iterator[str]:
     others = [row for row in rows if row is not best and not row.standing.bounded]
     slower = [row for row in others if decide(row.ratio).word == "slower"]
     tied = [row for row in others if row not in slower]
-    lead = _lead(best, [*slower[:1], *slower[1:][-1:]], order)
-    yield f"{lead}{_ties(best, tied)}.{_what_differs([best, *tied])}"
+    lead = _lead(best, slower, order)
+    ties = _ties(best, tied)
+    yield f"{lead}{ties}.{_what_differs([best, *tied])}"
     yield from _undecided(best, others, order)
     if bounds:
-        yield f"{_ONLY_BOUNDS[0].upper()}{_ONLY_BOUNDS[1:]}: {_list(bounds)}."
+        yield f"{_ONLY_BOUNDS.capitalize()}: {_list(bounds)}."
 
 
 def _lead(best: Row, slower: Sequence[Row], order: Order) -> str:
-    """Return how fast the best arm is, and how much slower some others are."""
-    lead = f"{best.name} was the fastest"
+    """Return how fast the best arm is, and how much slower the next and the last are.
+
+    `slower`: fastest first.
+    """
+    lead = "was the fastest"
     if best.figures[order.leading.key] is not None:
-        lead = f"{best.name} {order.lead.format(best.text(order.leading))}"
-    comparisons = [order.compared.format(row.quoted_ratio, row.name) for row in slower]
+        lead = order.lead.format(best.text(order.leading))
+    shown = slower if len(slower) <= 2 else [slower[0], slower[-1]]
+    comparisons = [order.compared.format(row.quoted_ratio, row.name) for row in shown]
     if comparisons:
         lead += order.separator + " and ".join(comparisons)
-    return lead
+    return f"{best.name} {lead}"
 
 
 def _ties(best: Row, tied: Sequence[Row]) -> str:
     """Return the end of a sentence: which arms equal the best, which are undecided."""
     equal = [row.name for row in tied if decide(row.ratio).word == "equal"]
     unsure = [row.name for row in tied if row.name not in equal]
+    names_by_verdict = {
+        f"equal to {best.name} within {EQUAL_SHARE}": equal,
+        "undecided": unsure,
+    }
     text = ""
-    for names, what in (
-        (equal, f"equal to {best.name} within {EQUAL_SHARE}"),
-        (unsure, "undecided"),
-    ):
+    for verdict, names in names_by_verdict.items():
         if names:
             shown = _list(names) if len(names) <= _MOST_TIED else f"{len(names)} arms"
             verb = "is" if len(names) == 1 else "are"
-            text += f"; {shown} {verb} {what}"
+            text += f"; {shown} {verb} {verdict}"
     return text
 
 
@@ -121,13 +127,15 @@ def _what_differs(tied: Sequence[Row]) -> str:
     parts = []
     for key, compared in tied[0].compared_by.items():
         names = [row.name for row in tied if row.name in compared.known]
-        names.sort(key=compared.levels.__getitem__)
         if key in phrases and len(names) > 1:
-            ratio = compared.ratio(names[0], names[-1])
+            least, *_, most = sorted(names, key=compared.levels.__getitem__)
+            ratio = compared.ratio(least, most)
             if ratio and ratio.value < 1 / EQUAL and decide(ratio).word == "faster":
                 phrase = phrases[key].format(units.ratio_of(ratio))
-                parts.append(f"{names[0]} {phrase} {names[-1]}")
-    return f" {'; '.join(parts)}." if parts else ""
+                parts.append(f"{least} {phrase} {most}")
+    if not parts:
+        return ""
+    return f" {'; '.join(parts)}."
 
 
 def _undecided(best: Row, others: Sequence[Row], order: Order) -> Iterator[str]:
@@ -135,11 +143,12 @@ def _undecided(best: Row, others: Sequence[Row], order: Order) -> Iterator[str]:
     unsure = [
         row for row in others if decide(row.ratio).word in {"undecided", "faster"}
     ]
+    best_costs = ranking.by_round(best.trials, cost_of)
     states = []
     for row in unsure:
-        these, those = (ranking.by_round(arm.trials, cost_of) for arm in (row, best))
-        both = these.keys() & those.keys()
-        slower = [number for number in both if these[number] > those[number]]
+        costs = ranking.by_round(row.trials, cost_of)
+        both = costs.keys() & best_costs.keys()
+        slower = [number for number in both if costs[number] > best_costs[number]]
         state = "no round has both"
         if row.ratio is not None:
             ratio = units.ratio_of(row.ratio)
@@ -166,13 +175,18 @@ def _what_decides(best: Row, unsure: Sequence[Row]) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    *others, last = names
+    if not others:
+        return last
+    return f"{', '.join(others)} and {last}"
 
 
 def version_answers(run: Run) -> list[Answer]:
     """Return an answer for each environment, and each server, beside the first."""
-    by_part = (contrast_answers(part, run) for part in ranking.VERSIONS)
-    return list(chain.from_iterable(by_part))
+    answers = []
+    for part in ranking.VERSIONS:
+        answers += contrast_answers(part, run)
+    return answers
 
 
 def contrast_answers(part: ranking.Part, run: Run) -> list[Answer]:
@@ -184,20 +198,20 @@ def contrast_answers(part: ranking.Part, run: Run) -> list[Answer]:
     is_version = part in ranking.VERSIONS
     pairs = [(contrast.arm, contrast.base) for contrast in contrasts if is_version]
     latencies = ranking.latency_differences(run, pairs)
-    families: dict[tuple[str, str], list[ranking.Contrast]] = {}
+    families: dict[str, list[ranking.Contrast]] = {}
     for contrast in contrasts:
-        arms = (contrast.arm, contrast.base)
-        name, base = (str(getattr(arm, part) or "none") for arm in arms)
-        families.setdefault((name, base), []).append(contrast)
+        value = getattr(contrast.arm, part) or "none"
+        base = getattr(contrast.base, part) or "none"
+        change = f"{part.capitalize()} {value} instead of {base}"
+        families.setdefault(change, []).append(contrast)
     answers = []
-    for (name, base), family in families.items():
+    for change, family in families.items():
         answer = []
         for contrast in family:
             names = (contrast.arm.name, contrast.base.name)
             latency = _latency_sentence(latencies.get(names, {}))
             answer.append(_pair_sentence(run, contrast) + latency)
         if len(family) > 1:
-            change = f"{part.capitalize()} {name} instead of {base}"
             details = answer if is_version else []
             answer = [_family_sentence(change, family), *details]
         answers.append(answer)
@@ -239,7 +253,8 @@ def _latency_sentence(differences: Mapping[str, Estimate]) -> str:
     for key, difference in differences.items():
         part = f"{key} {units.time_change(difference.value)}"
         if difference.interval:
-            part += f" ({' to '.join(map(units.time_change, difference.interval))})"
+            ends = map(units.time_change, difference.interval)
+            part += f" ({' to '.join(ends)})"
         parts.append(part)
     return f" Latency: {', '.join(parts)}." if parts else ""
 
@@ -265,12 +280,12 @@ def _family_sentence(change: str, family: Sequence[ranking.Contrast]) -> str:
         ratio = "not compared"
         if contrast.time is not None:
             ratio = f"{units.ratio_of(contrast.time)} times"
-        decided[decide(contrast.time).word].append(f"{name} ({ratio})")
-    parts = [
-        f"{phrases[word]} with {_list(found)}"
-        for word, found in decided.items()
-        if found
-    ]
+        verdict = decide(contrast.time).word
+        decided[verdict].append(f"{name} ({ratio})")
+    parts = []
+    for word, phrase in phrases.items():
+        if decided[word]:
+            parts.append(f"{phrase} with {_list(decided[word])}")
     return f"{change}, {figure.label}: {'; '.join(parts)}."
 
 

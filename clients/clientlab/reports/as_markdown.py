@@ -44,7 +44,8 @@ def _part(part: Part) -> Iterator[str]:
             lines = [f"- {escaped(line)}\n" for line in part.items]
             yield f"{escaped(title)}:\n\n{''.join(lines)}"
         case Lines(alert=True):
-            yield "  \n".join(f"> {escaped(line)}" for line in part.items) + "\n"
+            quoted = [f"> {escaped(line)}" for line in part.items]
+            yield "  \n".join(quoted) + "\n"
         case Lines():
             for line in part.items:
                 yield f"{escaped(line)}\n"
@@ -68,11 +69,12 @@ def _table(table: DataTable) -> str:
         table = table.of_columns(known)
     columns = range(len(table.headings))
     rule = ["---" if table.is_text(column) else "---:" for column in columns]
-    rows = [[escaped(cell) for cell in row] for row in (table.headings, *table.rows)]
-    rows.insert(1, rule)
+    heading = map(escaped, table.headings)
+    rows = [heading, rule, *(map(escaped, row) for row in table.rows)]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def escaped(text: str) -> str:
     """Return the text on one line, with a backslash before characters of Markdown."""
-    return _SPECIAL.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
+    line = " ".join(text.split())
+    return _SPECIAL.sub(r"\\\1", html.escape(line, quote=False))

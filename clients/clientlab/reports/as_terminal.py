@@ -59,13 +59,13 @@ def document(sections: Sequence[Section]) -> RenderableType:
 
 def claims(found: Sequence[ClaimResult]) -> RenderableType:
     """Return a table of the claims, and what would settle the inconclusive ones."""
-    table = _Fitted(replace(claims_table(found), brief=None))
-    settling = [
-        Text(f"{claim.name}: to settle it: {claim.settles}")
-        for claim in found
-        if claim.settles
-    ]
-    return Stack(table, Text(PAIRED, style="dim"), *settling)
+    table = replace(claims_table(found), brief=None)
+    shown: list[RenderableType] = [_Fitted(table), Text(PAIRED, style="dim")]
+    for claim in found:
+        if claim.settles:
+            line = f"{claim.name}: to settle it: {claim.settles}"
+            shown.append(Text(line))
+    return Stack(*shown)
 
 
 def _part(part: Part) -> Iterator[RenderableType]:
@@ -106,16 +106,18 @@ class _Fitted:
         columns = list(range(table.keys, len(table.headings)))
         if table.brief is not None:
             columns = list(table.brief)
-        needed = {
-            column: self._least_width(column, width) for column in (*keys, *columns)
-        }
+        shown = [*keys, *columns]
+        needed = {column: self._least_width(column, width) for column in shown}
         room = width + 2 - sum(needed[key] for key in keys)
         while columns:
             left = room
             taken: list[int] = []
-            while columns and (not taken or left >= needed[columns[0]]):
-                left -= needed[columns[0]]
+            while columns:
+                column = columns[0]
+                if taken and needed[column] > left:
+                    break
                 taken.append(columns.pop(0))
+                left -= needed[column]
             yield Text()
             yield self._columns([*keys, *sorted(taken)], needed, left)
         yield Text()
@@ -158,8 +160,10 @@ class _Fitted:
                 max_width=room if column < self.table.keys else None,
             )
         for index, row in enumerate(self.table.rows):
+            cells = []
+            for column in chosen:
+                mark = row[column][:2]
+                cells.append(Text(row[column], _COLOURS.get(mark, "")))
             style = "bold green" if index in self.table.best else None
-            cells = [row[column] for column in chosen]
-            coloured = (Text(cell, _COLOURS.get(cell[:2], "")) for cell in cells)
-            shown.add_row(*coloured, style=style)
+            shown.add_row(*cells, style=style)
         return shown

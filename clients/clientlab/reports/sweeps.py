@@ -47,18 +47,19 @@ def sweeps_of(run: Run) -> list[Sweep]:
     failed are left out, as in claims. Searches for the highest rate are swept along
     rates.
     """
-    swept: dict[tuple[str, str, bool], list[Arm]] = {}
+    arms_of: dict[tuple[str, str, bool], list[Arm]] = {}
     for arm in run.experiment.arms:
-        open_load = is_open(run.experiment.workloads[arm.workload])
+        workload = run.experiment.workloads[arm.workload]
         for axis in arm.axes:
-            parts = [axis, f"{arm.upstream} upstream", arm.route]
-            # If the parts of a link are axes, the names of curves have them.
-            if arm.link is not None and arm.axes.keys().isdisjoint(LINK_PARTS):
-                parts.append(f"link of {arm.link}")
-            key = (axis, " · ".join(parts), open_load)
-            swept.setdefault(key, []).append(arm)
-    drawn = (_sweep(run, *key[:2], arms) for key, arms in swept.items())
-    return [*(sweep for sweep in drawn if sweep.curves), *_searches_of(run)]
+            key = (axis, _title(arm, axis), is_open(workload))
+            arms_of.setdefault(key, []).append(arm)
+    sweeps = []
+    for (axis, title, _), arms in arms_of.items():
+        sweep = _sweep(run, axis, title, arms)
+        if sweep.curves:
+            sweeps.append(sweep)
+    sweeps += _searches_of(run)
+    return sweeps
 
 
 def ranking_label(figure: Figure) -> str:
@@ -80,50 +81,60 @@ def charted_seconds(requests: int | None, figure: Figure) -> tuple[float, str]:
     return float(count), f"time for {what}"
 
 
+def _title(arm: Arm, axis: str) -> str:
+    """Return the title of the sweep that an arm belongs to."""
+    parts = [axis, f"{arm.upstream} upstream", arm.route]
+    # If the parts of a link are axes, the names of curves have them.
+    if arm.link is not None and arm.axes.keys().isdisjoint(LINK_PARTS):
+        parts.append(f"link of {arm.link}")
+    return " · ".join(parts)
+
+
 def _sweep(run: Run, axis: str, title: str, arms: Sequence[Arm]) -> Sweep:
     """Return the chart of the arms along an axis."""
-    counts = {run.experiment.workloads[arm.workload].load.requests for arm in arms}
+    workloads = [run.experiment.workloads[arm.workload] for arm in arms]
+    counts = {workload.load.requests for workload in workloads}
     requests = counts.pop() if len(counts) == 1 else None
     trials = chain.from_iterable(run.trials_of(arm.name) for arm in arms)
     factor, label = charted_seconds(requests, ranked_by(trials))
-    numbers = {arm.axes[axis]: number_on(axis, arm) for arm in arms}
-    places = {value: number for value, number in numbers.items() if number is not None}
-    numeric = len(places) == len(numbers)
-    if not numeric:  # texts stand at even distances
-        values = sort_values(numbers)
-        places = {value: float(index) for index, value in enumerate(values)}
-    by_name: dict[str, list[Arm]] = {}
+    places, numeric = _places(axis, arms)
+    arms_of: dict[str, list[Arm]] = {}
     for arm in arms:
-        by_name.setdefault(_curve_name(arm, axis), []).append(arm)
+        name = _curve_name(arm, axis)
+        arms_of.setdefault(name, []).append(arm)
     colours = colours_of(run)
     curves = []
-    for name, of_curve in by_name.items():
-        points = list(_points(run, of_curve, axis, places, factor))
+    for name, arms_of_curve in arms_of.items():
+        points = list(_points(run, arms_of_curve, axis, places, factor))
         if len(points) >= _FEWEST_POINTS:
-            curves.append(_curve(name, colours[of_curve[0].name], points, axis))
-    ticks = {
-        place: value if isinstance(value, str) else units.digits(value)
-        for value, place in sorted(places.items(), key=itemgetter(1))
-    }
+            colour = colours[arms_of_curve[0].name]
+            curves.append(_curve(name, colour, points, axis))
+    ticks = {}
+    for value, place in sorted(places.items(), key=itemgetter(1)):
+        ticks[place] = value if isinstance(value, str) else units.digits(value)
     notes = [_NOTE]
     if any(curve.turn for curve in curves):
         notes.append(_KNEE_NOTE)
     return Sweep(title, axis, label, ticks, numeric, curves, notes)
 
 
+def _places(axis: str, arms: Sequence[Arm]) -> tuple[dict[AxisValue, float], bool]:
+    """Return where the values of an axis stand on it, and whether all are numbers.
+
+    Texts stand at even distances.
+    """
+    numbers = {arm.axes[axis]: number_on(axis, arm) for arm in arms}
+    places = {value: number for value, number in numbers.items() if number is not None}
+    if len(places) == len(numbers):
+        return places, True
+    values = sort_values(numbers)
+    return {value: float(index) for index, value in enumerate(values)}, False
+
+
 def _curve_name(arm: Arm, axis: str) -> str:
     """Return what an arm has in common with the others of its curve along an axis."""
-    name = arm.sweep
-    if name is None:
-        name, _, settings = arm.strategy.partition("?")
-        kept = [
-            setting
-            for setting in settings.split("&")
-            if setting.partition("=")[0] not in arm.axes
-        ]
-        name = "?".join(filter(None, (name, "&".join(kept))))
     others = [f"{key}={value}" for key, value in arm.axes.items() if key != axis]
-    return ", ".join([name, *others])
+    return ", ".join([arm.sweep or arm.strategy, *others])
 
 
 def _points(
@@ -152,9 +163,11 @@ def _curve(name: str, colour: str, points: Sequence[SweepPoint], axis: str) -> C
     if axis in _EASIEST_AT_AN_END:
         return Curve(name, colour, points, None, None)
     turn = find_turning_point([point.rounds for point in points])
-    text = knee_text([point.value for point in points], turn.between)
-    is_known = turn.between == (turn.knee, turn.knee)
-    knee = points[turn.knee] if is_known else None
+    values = [point.value for point in points]
+    text = knee_text(values, turn.between)
+    knee = None
+    if turn.between == (turn.knee, turn.knee):
+        knee = points[turn.knee]
     return Curve(f"{name}: {text}", colour, points, turn, knee)
 
 
@@ -166,22 +179,17 @@ def _searches_of(run: Run) -> Iterator[Sweep]:
         points = list(_search_points(run, arm.name))
         if points:
             group, name = arm_key(arm)
-            highest = units.ratio_of(typical_rate(run.trials_of(arm.name)))
-            label = f"{name}: {highest} requests/s"
+            highest = typical_rate(run.trials_of(arm.name))
+            label = f"{name}: {units.ratio_of(highest)} requests/s"
             curve = Curve(label, colours[arm.name], points, None, None)
             searches.setdefault(group.title, []).append(curve)
     for title, curves in searches.items():
         drawn = chain.from_iterable(curve.points for curve in curves)
         rates = sorted({point.place for point in drawn})
-        yield Sweep(
-            title,
-            "requests per second",
-            ranking_label(BY_KEY["p99"]),
-            {rate: units.rate(rate) for rate in rates},
-            True,
-            curves,
-            [_SEARCH_NOTE],
-        )
+        ticks = {rate: units.rate(rate) for rate in rates}
+        axis = "requests per second"
+        label = ranking_label(BY_KEY["p99"])
+        yield Sweep(title, axis, label, ticks, True, curves, [_SEARCH_NOTE])
 
 
 def _search_points(run: Run, arm: str) -> Iterator[SweepPoint]:
@@ -189,10 +197,12 @@ def _search_points(run: Run, arm: str) -> Iterator[SweepPoint]:
     p99 = BY_KEY["p99"]
     by_rate: dict[float, dict[int, float]] = {}
     for trial in run.probes:
-        rate = trial.planned.search_rate
-        if trial.planned.arm == arm and rate and not p99.has_bounds([trial]):
-            for seconds in p99.values([trial]):
-                by_rate.setdefault(rate, {})[trial.planned.order] = seconds
+        planned = trial.planned
+        rate = planned.search_rate
+        if planned.arm != arm or not rate or p99.has_bounds([trial]):
+            continue
+        for seconds in p99.values([trial]):
+            by_rate.setdefault(rate, {})[planned.order] = seconds
     for rate, series in sorted(by_rate.items()):
         typical = typical_figure(series)
         if typical is not None:
