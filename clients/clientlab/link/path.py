@@ -21,7 +21,7 @@ import itertools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from clientlab.executors.pacing import KernelTimer, has_kernel_timer
@@ -59,7 +59,7 @@ class Agenda:
         self.clock = clock
         self._set_for = math.inf
         self._numbers = itertools.count()  # order alarms of the same time
-        self._alarms: list[tuple[float, int, Action]] = []
+        self._alarms: list[tuple[float, int, Action]] = []  # a heap
         self._queues: list[deque[_Event]] = []
 
     def add_alarm(self, due: float, action: Action) -> None:
@@ -94,9 +94,10 @@ class Agenda:
             while events and events[0][0] <= until:
                 due, action, argument = events.popleft()
                 action(due, argument)
-        waiting: list[Sequence[tuple[float, Any, Any]]] = [self._alarms, *self._queues]
-        first = [events[0][0] for events in waiting if events]
-        self._set(min(first, default=math.inf))
+        dues = [events[0][0] for events in self._queues if events]
+        if self._alarms:
+            dues.append(self._alarms[0][0])
+        self._set(min(dues, default=math.inf))
 
     def _set(self, due: float) -> None:
         self._set_for = due
@@ -117,7 +118,8 @@ def make_timer(
         while handles:
             handles.pop().cancel()
         if due is not None:
-            handles.append(loop.call_later(max(0.0, due - time.monotonic()), callback))
+            delay = due - time.monotonic()
+            handles.append(loop.call_later(max(0.0, delay), callback))
 
     return set_handle
 
@@ -200,14 +202,16 @@ class CongestionWindow:
         """Return how many bytes can leave now: none if it is 0 or less."""
         in_flight = self.in_flight
         while in_flight and in_flight[0][0] <= now:
-            size = in_flight.popleft()[1]
+            _, size = in_flight.popleft()
             self._acknowledged += size
             if self.size < 2 * self._peak:
                 self.size = min(self.size + size, _MOST_WINDOW)
         if not in_flight and self.size > INITIAL_WINDOW:
-            time_outs = int((now - self._last_sent) / (self._rtt + _LEAST_VARIATION))
+            idle = now - self._last_sent
+            time_outs = int(idle / (self._rtt + _LEAST_VARIATION))
             if time_outs >= 1:
-                self.size = max(int(self.size * 0.5**time_outs), INITIAL_WINDOW)
+                halved = int(self.size * 0.5**time_outs)
+                self.size = max(halved, INITIAL_WINDOW)
                 self._last_sent = now
         return self.size - (self._sent - self._acknowledged)
 

@@ -111,7 +111,8 @@ class Flow:
         while self._waiting and self._open and not (self._stalled or self._held):
             room = self._window.room(at)
             if room <= 0:
-                self._hold(self._window.in_flight[0][0])
+                acknowledged, _ = self._window.in_flight[0]
+                self._hold(acknowledged)
             elif self.way.is_full(at):
                 self._hold(self.way.next_turn())
             else:
@@ -201,9 +202,8 @@ class Side(asyncio.Protocol):
         self._reset_at_once = True  # in case it is still being connected
         if self._transport is not None:
             self._closing = True
-            self._transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
-            )
+            sock = self._transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self._transport.abort()
 
     def _write_end(self) -> None:
@@ -227,8 +227,9 @@ def accept(up: OneWay, down: OneWay, target: HostPort) -> Side:
     client.other = upstream
     upstream.other = client
     loop = asyncio.get_running_loop()
-    to_target.first_sent = loop.create_future()
-    handshake = _shake_hands(client, upstream, target, up.clock(), to_target.first_sent)
+    first_sent = loop.create_future()
+    to_target.first_sent = first_sent
+    handshake = _shake_hands(client, upstream, target, up.clock(), first_sent)
     client.handshake = loop.create_task(handshake)
     return client
 
@@ -266,7 +267,8 @@ async def _shake_hands(
     work = sent - accepted
     if work >= _OPENED_AHEAD:
         work = 0.0
-    up.add_alarm(max(answered + work, connected, sent), client.reads.open)
+    leaves = max(answered + work, connected, sent)
+    up.add_alarm(leaves, client.reads.open)
 
 
 def _cross(way: OneWay, at: float) -> asyncio.Future[float]:

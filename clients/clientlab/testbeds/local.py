@@ -82,7 +82,8 @@ class LocalTestbed:
         # (framework, route) → address of the proxy
         self._sites: dict[tuple[str, str], Endpoint] = {}
         self._proxy_settings: dict[str, str]
-        self._proxy_times = next(iter(self._upstreams.values())).proxy_times
+        first = next(iter(self._upstreams.values()))
+        self._proxy_times = first.proxy_times
         self._proxy_metrics: Endpoint
         self._keys: Path
 
@@ -107,8 +108,9 @@ class LocalTestbed:
             for server in self._servers.values():
                 server.wait()
             if self._proxied:
-                ca = (self._keys / _CA_FILE).read_text(encoding="ascii")
-                (self._keys / _BUNDLE).write_text(ca_bundle(ca), encoding="utf-8")
+                ca_file = self._keys / _CA_FILE
+                bundle = ca_bundle(ca_file.read_text(encoding="ascii"))
+                (self._keys / _BUNDLE).write_text(bundle, encoding="utf-8")
             self._stack = stack.pop_all()
         return self
 
@@ -130,7 +132,8 @@ class LocalTestbed:
         if upstream not in self._servers:
             for other in self._upstreams.values():
                 if other.special and other.name in self._servers:
-                    self._servers.pop(other.name).stop()
+                    server = self._servers.pop(other.name)
+                    server.stop()
             self._start_and_wait(upstream)
         times = self._upstreams[upstream].proxy_times
         if self._proxied and times != self._proxy_times:
@@ -160,7 +163,7 @@ class LocalTestbed:
 
     def targets(self) -> list[tuple[str, int]]:
         """Return host and port of each server that clients call."""
-        ports = [listener.getsockname()[1] for listener in self._listeners.values()]
+        ports = [_port_of(listener) for listener in self._listeners.values()]
         ports += [site.port for site in self._sites.values()]
         return [(LOOPBACK, port) for port in ports]
 
@@ -168,7 +171,8 @@ class LocalTestbed:
         self, upstream: str, route: str, port_of: Callable[[tuple[str, int]], int]
     ) -> PeerAddress:
         endpoint = self.endpoint(upstream, route)
-        linked = replace(endpoint, port=port_of((endpoint.host, endpoint.port)))
+        port = port_of((endpoint.host, endpoint.port))
+        linked = replace(endpoint, port=port)
         return replace(self.address(upstream, route), url=linked.url)
 
     def reading(self, upstream: str, route: str) -> ServerCounters:
@@ -252,7 +256,8 @@ class LocalTestbed:
         with contextlib.ExitStack() as held:  # Caddy cannot take a bound socket
             for key, description in described.items():
                 listener = servers.bind(description, self._ports.get(key, 0))
-                ports[key] = held.enter_context(listener).getsockname()[1]
+                held.enter_context(listener)
+                ports[key] = _port_of(listener)
         settings = {"PROXY_BIND": LOOPBACK, "XDG_DATA_HOME": str(self._keys)}
         for key, port in ports.items():
             settings[f"{key.upper()}_PORT"] = str(port)
@@ -265,7 +270,7 @@ class LocalTestbed:
             settings[f"{name.upper()}_ADDRESS"] = f"{LOOPBACK}:1"  # nothing listens
         # A plain upstream, which comes last, has precedence.
         for (name, _), listener in sorted(self._listeners.items(), reverse=True):
-            address = f"{LOOPBACK}:{listener.getsockname()[1]}"
+            address = f"{LOOPBACK}:{_port_of(listener)}"
             settings[f"{name.upper()}_ADDRESS"] = address
         self._proxy_settings = settings
         self._proxy_metrics = Endpoint(LOOPBACK, ports["proxy_metrics"])
@@ -273,6 +278,11 @@ class LocalTestbed:
     def _stop_servers(self) -> None:
         for server in reversed(self._servers.values()):
             server.stop()
+
+
+def _port_of(listener: socket.socket) -> int:
+    port: int = listener.getsockname()[1]
+    return port
 
 
 def check_upstreams(ways: Collection[tuple[str, str]]) -> None:
@@ -325,7 +335,8 @@ def place_here(*, proxied: bool) -> Placement:
             f"parts need two cores to be apart, and this process may use {usable:g};"
             " leave it out",
         )
-    return place(group_by_core(sorted(os.sched_getaffinity(0))), proxied=proxied)
+    cpus = sorted(os.sched_getaffinity(0))
+    return place(group_by_core(cpus), proxied=proxied)
 
 
 def place(cores: Sequence[Sequence[int]], *, proxied: bool) -> Placement:
