@@ -186,12 +186,13 @@ class StoredRuns:
         with self._lock:
             names = self._store.names()[-_MOST_RUNS:]
             pages = list(filter(None, map(self._read, names)))
-            self._compare([page for page in pages if page.run.status != "running"])
-            choices = _format(_choices([page.run for page in pages]))
-            lines = [choices, *(page.lines for page in pages)]
+            ended = [page for page in pages if page.run.status != "running"]
+            self._compare(ended)
+            choices = _choices([page.run for page in pages])
+            blocks = [_format(choices), *(page.lines for page in pages)]
         parts = []
         for family, (about, _) in FAMILIES.items():
-            text = "".join(of_run.get(family, "") for of_run in lines)
+            text = "".join(lines.get(family, "") for lines in blocks)
             if text:
                 name = f"clientlab_run_{family}"
                 parts.append(f"# HELP {name} {about}\n# TYPE {name} gauge\n{text}")
@@ -231,9 +232,8 @@ def _format(samples: Iterable[Sample]) -> dict[str, str]:
     lines: dict[str, str] = defaultdict(str)
     for family, texts, value in samples:
         _, names = FAMILIES[family]
-        labels = ",".join(
-            f'{name}="{_escape(text)}"' for name, text in zip(names, texts, strict=True)
-        )
+        pairs = zip(names, texts, strict=True)
+        labels = ",".join(f'{name}="{_escape(text)}"' for name, text in pairs)
         lines[family] += f"clientlab_run_{family}{{{labels}}} {value}\n"
     return lines
 
@@ -251,7 +251,8 @@ def _timestamp(time: str) -> float:
 def _choices(runs: Sequence[Run]) -> Iterator[Sample]:
     """Yield the choices of a reader, of which the newest is the last."""
     for run in runs:
-        yield "choice", [run.run, run.run, run.experiment.name], _timestamp(run.created)
+        began = _timestamp(run.created)
+        yield "choice", [run.run, run.run, run.experiment.name], began
     if runs:
         run = max(runs, key=lambda run: run.created)
         began = _timestamp(run.created)
@@ -260,18 +261,20 @@ def _choices(runs: Sequence[Run]) -> Iterator[Sample]:
 
 def _samples_of_run(run: Run) -> Iterator[Sample]:
     about = [run.run, run.experiment.name]
-    for samples in (_describe_state(run), _find_problems(run), _describe_plan(run)):
-        for name, texts, value in samples:
+    for samples_of in (_describe_state, _find_problems, _describe_plan):
+        for name, texts, value in samples_of(run):
             yield name, [*about, *texts], value
-    labels = {}
+    labels_by_arm = {}
     for number, arm in enumerate(run.experiment.arms, start=1):
         workload = run.experiment.workloads[arm.workload]
-        labels[arm.name] = [*about, *arm_labels(arm.name, arm, workload)]
-        yield "arm_info", [*labels[arm.name], f"{number:02}"], 1
+        labels = [*about, *arm_labels(arm.name, arm, workload)]
+        labels_by_arm[arm.name] = labels
+        yield "arm_info", [*labels, f"{number:02}"], 1
     rows = [(group, row) for group in groups_of(run) for row in group.rows]
     for place, (group, row) in enumerate(rows, start=1):
+        labels = labels_by_arm[row.planned.arm]
         for name, texts, value in _samples_of_arm(group, row, place):
-            yield name, [*labels[row.planned.arm], *texts], value
+            yield name, [*labels, *texts], value
 
 
 # The following samples lack the labels that those of a run, or of an arm, share.
@@ -285,9 +288,11 @@ def _describe_state(run: Run) -> Iterator[Sample]:
     yield "created_timestamp_seconds", [], created
     ends = [_timestamp(trial.started) + trial.wall_seconds for trial in run.trials]
     yield "ended_timestamp_seconds", [], max(ends, default=created)
-    yield "trials", ["done"], sum(trial.status == "done" for trial in run.trials)
+    done = [trial for trial in run.trials if trial.status == "done"]
+    left = [] if run.status == "done" else find_due(run)
+    yield "trials", ["done"], len(done)
     yield "trials", ["failed"], len(failed_for_good(run))
-    yield "trials", ["left"], 0 if run.status == "done" else len(find_due(run))
+    yield "trials", ["left"], len(left)
 
 
 def _find_problems(run: Run) -> Iterator[Sample]:
@@ -319,7 +324,8 @@ def _samples_of_arm(group: Group, row: Row, place: int) -> Iterator[Sample]:
         if value is not None:
             is_bound = figure.key in row.bounds
             name = metric.name_at_least if is_bound else metric.name
-            yield name, [metric.quantile] if metric.quantile else [], value
+            labels = [metric.quantile] if metric.quantile else []
+            yield name, labels, value
     if row.ratio is not None:
         yield "ratio", [], row.ratio.value
         if row.ratio.interval is not None:
@@ -358,9 +364,9 @@ def _changes(run: Run, earlier: Sequence[Run]) -> Iterator[Sample]:
             for key, change in compared.changes[arm].items():
                 if is_known(change):
                     _, verdict, estimate = change_cells(change)
-                    texts = [when, arm, key, f"{verdict} {estimate}"]
+                    labels = [*about, when, arm, key, f"{verdict} {estimate}"]
                     value = math.nan if change.ratio is None else change.ratio.value
-                    yield "change", [*about, *texts], value
+                    yield "change", labels, value
         for difference in compared.differences:
             before = difference.before or "none"
             after = difference.after or "none"

@@ -6,6 +6,7 @@ the same load.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -130,13 +131,13 @@ def rank_arms(
     """
     classes = _classes(run)
     level = _divide_among(classes, run, confidence)
-    groups = finished_by_group(run)
     key = baseline_of(run)
     baseline = next((arm for arm in chain(*classes) if arm.key == key), None)
-    standings: dict[GroupKey, list[Standing]] = {group: [] for group in groups}
+    sizes = Counter(arm.group for arm in chain(*classes))
+    standings: dict[GroupKey, list[Standing]] = {group: [] for group in sizes}
     for arms in sorted(classes, key=_fastest):
         group = arms[0].group
-        alone = divide_error(level, len(groups[group]) - 1)
+        alone = divide_error(level, sizes[group] - 1)
         standings[group] += _rank_class(arms, baseline, level, alone)
     return standings
 
@@ -186,8 +187,9 @@ def _classes(run: Run) -> list[list[_Ranked]]:
     classes: dict[tuple[GroupKey, OfferedLoad], list[_Ranked]] = {}
     for group, trials_by_name in finished_by_group(run).items():
         for name, trials in trials_by_name.items():
-            key = group, load_of(run, trials[0])
-            classes.setdefault(key, []).append(_Ranked(group, name, trials))
+            key = (group, load_of(run, trials[0]))
+            arm = _Ranked(group, name, trials)
+            classes.setdefault(key, []).append(arm)
     for arms in classes.values():
         whole = {arm.name: arm.trials for arm in arms if not shortfall(arm.trials)}
         unlike = find_unlike_bodies(whole)
@@ -238,7 +240,7 @@ def _rank_class(
 
     arms = sorted(arms, key=place)
     sound = [arm for arm in arms if not arm.is_short and not arm.has_errors]
-    reference = (sound or arms)[0]
+    [reference, *_] = sound or arms
     standings = []
     for arm in arms:
         level = arm.median
@@ -311,8 +313,12 @@ def unlike_arms(run: Run) -> dict[str, str]:
     The keys are their full names.
     """
     reasons = {arm.key: arm.unlike for arm in chain(*_classes(run))}
-    named = {arm.name: reasons.get(arm_key(arm)) for arm in run.experiment.arms}
-    return {name: reason for name, reason in named.items() if reason is not None}
+    named = {}
+    for arm in run.experiment.arms:
+        reason = reasons.get(arm_key(arm))
+        if reason is not None:
+            named[arm.name] = reason
+    return named
 
 
 def by_round(trials: Sequence[Trial], value_of: ValueOf) -> dict[int, float]:
@@ -321,11 +327,12 @@ def by_round(trials: Sequence[Trial], value_of: ValueOf) -> dict[int, float]:
     Rounds with failed requests count only if the arm has no others.
     """
     clean = [trial for trial in trials if not trial.has_spoiling_errors]
-    return {
-        trial.planned.round: value
-        for trial in clean or trials
-        if (value := value_of(trial)) is not None and value > 0
-    }
+    values = {}
+    for trial in clean or trials:
+        value = value_of(trial)
+        if value is not None and value > 0:
+            values[trial.planned.round] = value
+    return values
 
 
 def clean_rounds(
@@ -378,7 +385,9 @@ def latency_differences(
     The keys are the names of both arms, and the key of the figure. All intervals hold
     together (Bonferroni). Latencies are left out if a round has a lower bound only.
     """
-    trials = [*chain.from_iterable(run.trials_of(arm.name) for arm, _ in pairs)]
+    trials: list[Trial] = []
+    for arm, _ in pairs:
+        trials += run.trials_of(arm.name)
     known = [figure for figure in _LATENCIES if figure.values(trials)]
     level = confidence_of(run.experiment.precision)
     confidence = divide_error(level, len(pairs) * len(known))
@@ -412,8 +421,9 @@ def pair_difference(
     Return None if a round has a lower bound only, or if no round has both without
     errors.
     """
-    if any(figure.has_bounds(run.trials_of(arm.name)) for arm in pair):
-        return None
+    for arm in pair:
+        if figure.has_bounds(run.trials_of(arm.name)):
+            return None
     these, those = (clean_rounds(run, arm.name, figure.of) for arm in pair)
     return paired_difference(these, those, confidence, fewest_rounds(figure))
 
@@ -433,13 +443,13 @@ def pairs_by(part: Part, arms: Iterable[Arm]) -> list[ArmPair]:
     for arm in arms:
         if part in VERSIONS and not getattr(arm, part):
             continue
-        others = [getattr(arm, other) for other in PARTS if other != part]
-        family = arm.strategy, arm.upstream, arm.shared_workload, *others
+        values = [getattr(arm, other) for other in PARTS if other != part]
+        family = (arm.strategy, arm.upstream, arm.shared_workload, *values)
         families.setdefault(family, []).append(arm)
     pairs = []
-    for first, *rest in families.values():
+    for first, *others in families.values():
         pairs += [
-            (arm, first) for arm in rest if part != "link" or arm.link != first.link
+            (arm, first) for arm in others if part != "link" or arm.link != first.link
         ]
     return pairs
 
@@ -483,12 +493,12 @@ def contrasts(
         for standing in standings:
             by_time[group, standing.name] = standing.compared
     names = {arm.name for arm in chain(*pairs)}
-    times = {name: clean_rounds(run, name, cost_of) for name in names}
-    # Rounds without failures would mislead if the p99 of another round is only a lower
-    # bound.
+    times = {}
     for name in names:
-        if any(map(is_least, run.trials_of(name))):
-            times[name] = {}
+        # Rounds without failures would mislead if the p99 of another round is only a
+        # lower bound.
+        is_bounded = any(map(is_least, run.trials_of(name)))
+        times[name] = {} if is_bounded else clean_rounds(run, name, cost_of)
     time_ratios = _pair_ratios(pairs, times, by_time, level)
     cpu_ratios: Sequence[Ratio | None] = [None] * len(pairs)
     if cpu_too:
@@ -496,11 +506,12 @@ def contrasts(
         used = {name: clean_rounds(run, name, cpu.of) for name in names}
         by_cpu = compare_by(run, cpu, confidence)
         cpu_ratios = _pair_ratios(pairs, used, by_cpu, level)
-    results = []
-    for (arm, base), *ratios in zip(pairs, time_ratios, cpu_ratios, strict=True):
+    contrasts = []
+    for pair, time, cpu_time in zip(pairs, time_ratios, cpu_ratios, strict=True):
+        arm, base = pair
         figure = ranked_by(run.trials_of(arm.name))
-        results.append(Contrast(arm, base, figure, *ratios))
-    return results
+        contrasts.append(Contrast(arm, base, figure, time, cpu_time))
+    return contrasts
 
 
 def _pair_ratios(
@@ -517,16 +528,16 @@ def _pair_ratios(
     ratios: dict[tuple[str, str], Ratio | None] = {}
     alone = {}
     for arm, base in pairs:
-        names = arm.name, base.name
-        both = series[arm.name], series[base.name]
+        names = (arm.name, base.name)
+        both = (series[arm.name], series[base.name])
         is_ranked, ratio = _ranked_ratio(compared, (arm, base))
-        if is_ranked:
-            ratios[names] = ratio if all(both) else None
-        else:
+        if not is_ranked:
             alone[names] = both
+        elif all(both):
+            ratios[names] = ratio
     unranked = paired_ratios([*alone.values()], confidence)
     ratios.update(zip(alone, unranked, strict=True))
-    return [ratios[arm.name, base.name] for arm, base in pairs]
+    return [ratios.get((arm.name, base.name)) for arm, base in pairs]
 
 
 def pair_ratio(
@@ -567,7 +578,7 @@ def _ranked_ratio(
 def arm_key(arm: Arm) -> ArmKey:
     """Return the arm's group and its name there.
 
-    Without the name of the group in ``GROUP STRATEGY``.
+    A label ``GROUP STRATEGY`` is shortened to the strategy.
     """
     link = None if arm.link is None else str(arm.link)
     group = GroupKey(arm.group or arm.workload, arm.upstream, arm.route, link)
