@@ -52,42 +52,38 @@ def make_plan(
         connections = "warm" if is_warm(workload) else "cold"
         workloads[arm.workload] = change(pinned, connections=connections)
     arms = list(by_name.values())
-    fields = {
-        name: getattr(experiment, name)
-        for name in Plan.model_fields
-        if name in Experiment.model_fields
-    }
+    shared = Plan.model_fields.keys() & Experiment.model_fields.keys()
+    fields = {name: getattr(experiment, name) for name in shared}
     if experiment.precision is not None:
         rounds = max(FEWEST_SEQUENTIAL_ROUNDS, experiment.rounds)
         fields |= {"rounds": rounds, "time_budget": experiment.budget, "budget": None}
     if experiment.seed is None:
         fields["seed"] = draw_seed()
-    used = {arm.strategy for arm in arms}
+    strategies = {arm.strategy for arm in arms}
+    used = {name: other for name, other in replaced.items() if other in strategies}
     fields |= {
         "arms": arms,
         "workloads": workloads,
         "baseline": _find_arm(experiment.baseline, arms, ("baseline",)),
         "claims": planned_claims(experiment.claims, arms, workloads),
         "command": f"clientlab run {experiment.name}",
-        "replaced": {name: other for name, other in replaced.items() if other in used},
+        "replaced": used,
         "left_out": left_out,
     }
     return validate(Plan.model_validate, fields | circumstances)
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Raise FieldError for an upstream or route that appears twice, or a name that no
-    table or upstream has.
-    """
+    """Raise FieldError for a name that is given twice, or that nothing has."""
     for field in ("upstreams", "routes"):
         names = getattr(experiment, field)
         for name in names:
             if names.count(name) > 1:
-                raise FieldError(
-                    [field],
+                message = (
                     f"{name!r} is given twice; name each once, and repeat trials with"
-                    " `rounds`",
+                    " `rounds`"
                 )
+                raise FieldError([field], message)
     for name, arm in experiment.arms.items():
         for field in ("workload", "environment", "server"):
             wanted = getattr(arm, field)
@@ -98,16 +94,14 @@ def _check_names(experiment: Experiment) -> None:
                 raise FieldError(["arms", name, field], message)
     for upstream in experiment.workers:
         if upstream not in UPSTREAMS:
-            raise FieldError(
-                ["workers", upstream],
-                f"no such upstream; there are {', '.join(UPSTREAMS)}",
-            )
+            message = f"no such upstream; there are {', '.join(UPSTREAMS)}"
+            raise FieldError(["workers", upstream], message)
     if experiment.instead and experiment.environments:
-        raise FieldError(
-            ["instead"],
+        message = (
             "it replaces what the lab's own Python lacks, but the arms run in"
-            " environments; leave it out",
+            " environments; leave it out"
         )
+        raise FieldError(["instead"], message)
 
 
 def _at_first_rate(experiment: Experiment) -> Experiment:
@@ -124,10 +118,8 @@ def _at_first_rate(experiment: Experiment) -> Experiment:
                 raise FieldError(("workloads", name, field), message, also=["find_max"])
         duration = first.load.duration
         if duration is None:
-            raise FieldError(
-                ("workloads", name, "duration"),
-                "a search needs the length of its trials; write one",
-            )
+            message = "a search needs the length of its trials; write one"
+            raise FieldError(("workloads", name, "duration"), message)
         max_late = first.load.max_late or duration
         searched = change(first, rate=FIRST_RATE, max_late=max_late)
         tables[name] = table.model_copy(update={"first": searched})
@@ -137,8 +129,9 @@ def _at_first_rate(experiment: Experiment) -> Experiment:
 def _expand(
     experiment: Experiment, replaced: Mapping[str, str], left_out: Collection[str]
 ) -> Iterator[tuple[Arm, Workload]]:
-    """Yield every arm with its workload, ordered by workload, upstream and route, then
-    as in the file.
+    """Yield every arm with its workload.
+
+    Arms are ordered by workload, upstream and route, then as in the file.
     """
     kept = [name for name in experiment.strategies if name not in left_out]
     names = [replaced.get(name, name) for name in kept]
@@ -151,18 +144,19 @@ def _expand(
         "upstream": experiment.upstreams,
         "route": list(experiment.routes),
     }
-    listed = [
-        (name, table, [_choose(getattr(table, part), shared[part]) for part in shared])
-        for name, table in tables
-    ]
+    listed = []
     # Also the upstreams and routes that only single arms choose.
-    columns = zip(shared.values(), *(choices for _, _, choices in listed), strict=True)
-    every = [dict.fromkeys(itertools.chain(*names)) for names in columns]
+    every = [dict.fromkeys(names) for names in shared.values()]
+    for name, table in tables:
+        choices = [_choose(getattr(table, part), shared[part]) for part in shared]
+        listed.append((name, table, choices))
+        for values, chosen in zip(every, choices, strict=True):
+            values.update(dict.fromkeys(chosen))
     for way in itertools.product(*every):
         for name, table, choices in listed:
             places = list(zip(way, choices, strict=True))
-            if all(value in names for value, names in places):
-                varied = [value for value, names in places if len(names) > 1]
+            if all(value in chosen for value, chosen in places):
+                varied = [value for value, chosen in places if len(chosen) > 1]
                 full_name = f"{name} ({', '.join(varied)})" if varied else name
                 yield from _expand_table(name, full_name, table, way, experiment)
 
@@ -174,10 +168,12 @@ def _expand_table(
     way: Sequence[str],
     experiment: Experiment,
 ) -> Iterator[tuple[Arm, Workload]]:
-    """Yield an arm for each environment, server, and point on the axes of the workload,
-    the link and the strategy.
+    """Yield an arm for each environment, server, and point on the axes.
+
+    Workload, link and strategy have axes. `way`: workload, upstream and route.
     """
-    workload = experiment.workloads[way[0]]
+    group, upstream, route = way
+    workload = experiment.workloads[group]
     environments = _choose(table.environment, experiment.environments)
     servers = _choose(table.server, experiment.servers)
     fields: dict[str, Any] = dict(workload.axes)
@@ -205,10 +201,10 @@ def _expand_table(
                 name=full_name + suffix,
                 label=name + suffix,
                 strategy=_with_settings(table.strategy, settings),
-                workload=way[0] + suffix_of(changes),
-                upstream=way[1],
-                route=way[2],
-                group=way[0],
+                workload=group + suffix_of(changes),
+                upstream=upstream,
+                route=route,
+                group=group,
                 axes=point,
                 sweep=full_name + place if point else None,
                 control=table.control,
@@ -244,23 +240,21 @@ def _combine(axes: Mapping[str, Any]) -> list[dict[str, Any]]:
 def table_of(
     experiment: Experiment, arm: Arm, field: str | int | None = None
 ) -> FieldKey:
-    """Return the place of an arm in the file, or the table that holds a field of its
-    workload.
-    """
+    """Return the table of an arm in the file, or of a field of its workload."""
     label = arm.label or ""
     label = label.removesuffix(f" at {arm.server}")
     label = label.removesuffix(f" in {arm.environment}")
-    name = label.partition("[")[0]  # in the file
+    name, _, _ = label.partition("[")  # in the file
     table = experiment.arms.get(name)
-    own = field == "concurrency" and table is not None and table.concurrency is not None
-    if field is not None and not own:
+    if field == "concurrency" and table is not None and table.concurrency is not None:
+        return ("arms", name)
+    if field is not None:
         return ("workloads", arm.group or arm.workload)
     return ("strategies",) if table is None else ("arms", name)
 
 
 def _find_arm(name: str | None, arms: Sequence[Arm], key: FieldKey) -> str | None:
-    """Return the arm of that name, or the first or last arm of a sweep:
-    ``NAME[first]``.
+    """Return the arm of that name. ``NAME[first]`` and ``NAME[last]`` are of a sweep.
 
     Raise FieldError at `key`.
     """
@@ -285,10 +279,10 @@ def _find_sweep(name: str | None, arms: Sequence[Arm], key: FieldKey) -> list[st
         return []
     sweep = [arm for arm in arms if arm.sweep == name]
     if len(sweep) < 3 or len(sweep[0].axes) > 1:
-        hint = suggest_nearest(name, {arm.sweep for arm in arms if arm.sweep} - {name})
-        raise FieldError(
-            key, f"{name!r} is not a sweep of at least 3 arms along one axis{hint}"
-        )
+        others = {arm.sweep for arm in arms if arm.sweep} - {name}
+        hint = suggest_nearest(name, others)
+        message = f"{name!r} is not a sweep of at least 3 arms along one axis{hint}"
+        raise FieldError(key, message)
     return [arm.name for arm in sweep]
 
 
@@ -306,18 +300,18 @@ def planned_claims(
     claims = []
     for name, table in tables.items():
         key = ("claims", name)
-        found = {
+        named = {
             letter: _find_arm(getattr(table, letter), arms, (*key, letter))
             for letter in "abcd"
         }
         sweep = _find_sweep(table.sweep, arms, (*key, "sweep"))
-        first = by_name[found["a"] or sweep[0]]
+        first = by_name[named["a"] or sweep[0]]
         requests = workloads[first.workload].load.requests
         count = "as many" if requests is None else f"{requests:,}"
         text = table.text.replace("{requests}", count)
-        claim = Claim.model_validate(
-            {**table.model_dump(), "name": name, "text": text, "arms": sweep, **found}
-        )
+        fields = table.model_dump() | named
+        fields |= {"name": name, "text": text, "arms": sweep}
+        claim = Claim.model_validate(fields)
         pairs = {"b": (claim.a, claim.b), "d": (claim.c, claim.d)}
         for letter, (arm, other) in pairs.items():
             is_repeated = letter == "d" and pairs["d"] == pairs["b"]
@@ -356,8 +350,9 @@ _PER_REQUEST = {
 def _find_problem(
     claim: Claim, arms: Sequence[Arm], workloads: Mapping[str, Workload]
 ) -> str | None:
-    """Return why the figure of a claim cannot be compared between these arms, or None
-    if it can.
+    """Return why the figure of a claim cannot be compared between these arms.
+
+    Return None if it can.
     """
     figure = of_claim(claim.figure)
     for arm in arms:
