@@ -22,14 +22,13 @@ def find_unlike_bodies(arms: Mapping[str, Sequence[Trial]]) -> dict[str, str]:
     bytes is left out. Parsers of streams hand over other bytes, so streams are not
     judged.
     """
-    sizes = {}
+    sizes: dict[str, list[float]] = {}
     for name, trials in arms.items():
-        known = [
-            size for trial in trials if (size := _bytes_per_request(trial)) is not None
-        ]
-        if known:
-            sizes[name] = known
-    typical = {name: median(known) for name, known in sizes.items()}
+        for trial in trials:
+            size = _bytes_per_request(trial)
+            if size is not None:
+                sizes.setdefault(name, []).append(size)
+    typical = {name: median(of_arm) for name, of_arm in sizes.items()}
     if len(typical) < 2:
         return {}
     usual = median_high(typical.values())

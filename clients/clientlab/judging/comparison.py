@@ -11,7 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import product
 from typing import Literal
 
 from clientlab.errors import FieldError, LabError
@@ -201,9 +201,11 @@ def _verdict(
     if estimate is None or estimate.interval is None:
         return "undecided"
     low, high = estimate.interval
-    neutral, lowest, highest = 0.0, -_EQUAL_SHARE, _EQUAL_SHARE
+    neutral = 0.0
+    lowest, highest = -_EQUAL_SHARE, _EQUAL_SHARE
     if ratio is not None:
-        neutral, lowest, highest = 1.0, 1 / EQUAL, EQUAL
+        neutral = 1.0
+        lowest, highest = 1 / EQUAL, EQUAL
     if low <= neutral <= high:
         return "equal" if lowest <= low and high <= highest else "undecided"
     if ratio is not None and low < high:
@@ -285,29 +287,31 @@ def compare(  # noqa: PLR0913 - what is compared, and what changes have to excee
     usual = [HIGHEST_RATE] if is_search else COMPARED
     wanted = tuple(dict.fromkeys([*usual, *more]))
     pairs = [_pair_trials(base, other, wanted, force=force) for other in others]
-    every_pair = [*chain.from_iterable(of_run.items() for of_run in pairs)]
-    measured = {figure for (_, figure), trials in every_pair if any(trials)}
+    measured = set()
+    # The intervals that thresholds judge hold together, and so do all others.
+    intervals: Counter[bool] = Counter()
+    for trials_of in pairs:
+        for (arm, figure), trials in trials_of.items():
+            if any(trials):
+                measured.add(figure)
+            if has_interval(figure, trials):
+                intervals[_is_gated(gated, arm, figure)] += 1
     known = [figure for figure in wanted if figure in measured or figure in more]
     figures = tuple(known) or wanted
-    # The intervals that thresholds judge hold together, and so do all others.
-    intervals = Counter(
-        _is_gated(gated, *place)
-        for place, trials in every_pair
-        if has_interval(place[1], trials)
-    )
-    levels = [divide_error(CONFIDENCE, intervals[gate]) for gate in (False, True)]
+    levels = {gate: divide_error(CONFIDENCE, intervals[gate]) for gate in (False, True)}
     compared = []
-    for other, of_run in zip(others, pairs, strict=True):
+    for other, trials_of in zip(others, pairs, strict=True):
         alike = find_alike(base, other, earlier)
         changes: dict[str, dict[str, Change]] = {}
-        for (arm, figure), trials in of_run.items():
+        for (arm, figure), trials in trials_of.items():
             if figure in figures:
                 level = levels[_is_gated(gated, arm, figure)]
                 before = _figures_of(figure, alike, arm)
                 change = change_of(figure, trials, level, floor, before)
                 changes.setdefault(arm, {})[figure.key] = change
         differences = compare_surroundings(base, other)
-        compared.append(Compared(other, differences, [*unlike(base, other)], changes))
+        sentences = list(unlike(base, other))
+        compared.append(Compared(other, differences, sentences, changes))
     return Comparison(base, compared, figures, levels[False])
 
 
@@ -390,13 +394,12 @@ def _pair_trials(
             f"runs {base.run} and {other.run} have no arm in common; there is nothing"
             " to compare"
         )
-    return {
-        (arm, figure): (
-            _comparable(figure, base, arm),
-            _comparable(figure, other, arm),
-        )
-        for arm, figure in product(common, figures)
-    }
+    pairs: dict[tuple[str, Figure], Trials] = {}
+    for arm, figure in product(common, figures):
+        before = _comparable(figure, base, arm)
+        after = _comparable(figure, other, arm)
+        pairs[arm, figure] = (before, after)
+    return pairs
 
 
 def _comparable(
@@ -417,11 +420,11 @@ def _comparable(
         trials = [trial for trial in trials if trial.figures.open_load is None]
     if figure.total:
         workloads = run.experiment.workloads
+        clean = [trial for trial in trials if not trial.has_spoiling_errors]
         trials = [
             trial
-            for trial in trials
-            if not trial.has_spoiling_errors
-            and not workloads[trial.planned.workload].load.duration
+            for trial in clean
+            if not workloads[trial.planned.workload].load.duration
         ]
     return trials
 
@@ -438,30 +441,26 @@ def unlike(base: Run, other: Run) -> Iterator[str]:
     common = [name for name in before if name in after]
     for name in common:
         for part in ("strategy", "upstream", "route", "link"):
-            yield from _describe_change(
-                f"arm {name!r} has {part}",
-                getattr(before[name], part),
-                getattr(after[name], part),
-            )
+            value = getattr(before[name], part)
+            other_value = getattr(after[name], part)
+            yield from _describe_change(f"arm {name!r} has {part}", value, other_value)
     searches = base.experiment.find_max, other.experiment.find_max
     yield from _describe_change("the runs have find_max", *searches)
     workloads = [(before[name].workload, after[name].workload) for name in common]
     for name, other_name in dict.fromkeys(workloads):
+        fields = flatten(base.experiment.workloads[name])
         others = flatten(other.experiment.workloads[other_name])
-        for field, value in flatten(base.experiment.workloads[name]).items():
+        for field, value in fields.items():
             if field not in NOT_MEASURED:
-                yield from _describe_change(
-                    f"workload {name!r} has {field}", value, others[field]
-                )
+                what = f"workload {name!r} has {field}"
+                yield from _describe_change(what, value, others[field])
     # In a search the rates differ, and with them the concurrency of unbounded
     # strategies.
     if None in searches:
         in_flight = _concurrency_by_arm(other)
         for name, count in _concurrency_by_arm(base).items():
-            other_count = in_flight.get(name, count)
-            yield from _describe_change(
-                f"arm {name!r} has concurrency", count, other_count
-            )
+            what = f"arm {name!r} has concurrency"
+            yield from _describe_change(what, count, in_flight.get(name, count))
 
 
 def _concurrency_by_arm(run: Run) -> dict[str, int]:
@@ -502,7 +501,8 @@ class Difference:
 
 def compare_surroundings(base: Run, other: Run) -> list[Difference]:
     """Return every part of the surroundings that differs."""
-    before, after = _parts(base), _parts(other)
+    before = _parts(base)
+    after = _parts(other)
     memory = base.surroundings.memory_bytes
     # Machines of one kind differ by a few pages.
     if abs(memory - other.surroundings.memory_bytes) <= 0.01 * memory:

@@ -149,21 +149,20 @@ class Search:
         )
         if last.status == "lost":
             return lost
-        if held is None or not_held is None:
-            if held is None:
-                tried = last.planned.search_rate
-                why = why_not_held(last, self.conditions)
-                reason = f"it held no rate: at {tried:.4g} requests/s, {why}"
-            else:
-                reason = f"it held even {units.rate(held)} requests/s"
+        if held is None:
+            tried = last.planned.search_rate
+            why = why_not_held(last, self.conditions)
+            reason = f"it held no rate: at {tried:.4g} requests/s, {why}"
             return lost.updated(status="failed", reason=reason)
-        holding = [
+        if not_held is None:
+            reason = f"it held even {units.rate(held)} requests/s"
+            return lost.updated(status="failed", reason=reason)
+        shown = [
             probe
             for probe in self.probes
             if probe.planned.search_rate == held
             and not why_not_held(probe, self.conditions)
-        ]
-        shown = holding[-1]
+        ][-1]
         figures = shown.figures.updated(open_load=None)
         rate = HighestRate(held=held, not_held=not_held)
         return shown.updated(planned=planned, figures=figures, highest_rate=rate)
@@ -180,12 +179,8 @@ def search_of(
     All rates follow from the first one, which is drawn: otherwise all rounds would try
     the same rates and share their error.
     """
-    place = arm, number
-    probes = [
-        probe
-        for probe in run.probes
-        if (probe.planned.arm, probe.planned.round) == place
-    ]
+    of_arm = [probe for probe in run.probes if probe.planned.arm == arm]
+    probes = [probe for probe in of_arm if probe.planned.round == number]
     outcomes = []
     for probe in probes:
         rate = probe.planned.search_rate
@@ -200,8 +195,9 @@ def search_of(
     # A trial has every figure of the conditions. With fewer than 20 requests, a single
     # late one would decide.
     needed = [FEWEST_REQUESTS.get(figure.key, 0) for figure, _ in conditions.limits]
-    workloads = {planned.name: planned.workload for planned in plan.arms}
-    seconds = plan.workloads[workloads[arm]].load.duration or 1.0
+    workload_by_arm = {planned.name: planned.workload for planned in plan.arms}
+    workload = plan.workloads[workload_by_arm[arm]]
+    seconds = workload.load.duration or 1.0
     lowest = max(20, *needed) / seconds
     rate = next_rate(outcomes, start, lowest, MOST_REQUESTS / seconds)
     return Search(probes, conditions, outcomes, rate)

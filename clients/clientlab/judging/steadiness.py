@@ -75,10 +75,9 @@ def _describe_short_slices(trials: Sequence[Trial]) -> str | None:
     long_waves = [window.wave_seconds for window in short if window.wave_seconds]
     wave = max(_typical_wave(trials), median(long_waves or [0.0]))
     # Slices of several waves may be too short, too, if waves vary.
-    longest = max(
-        len(trial.figures.windows) * _slice_seconds(trial) for trial in trials
-    )
-    seconds = max(LEAST_WAVES * wave, find_least_duration(trials), 2 * longest)
+    lengths = [len(trial.figures.windows) * _slice_seconds(trial) for trial in trials]
+    least = find_least_duration(trials)
+    seconds = max(LEAST_WAVES * wave, least, 2 * max(lengths))
     concurrency = trials[0].planned.concurrency
     return (
         f"too short: a wave of {concurrency:,} requests takes {units.time(wave)};"
@@ -161,8 +160,9 @@ def _typical_long_seconds(trials: Sequence[Trial]) -> float | None:
 
 def find_least_duration(trials: Sequence[Trial]) -> float:
     """Return the seconds that a trial of these needs at least, in one slice."""
+    wave = _typical_wave(trials)
     long_seconds = _typical_long_seconds(trials) or 0.0
-    return max(LEAST_WAVES * _typical_wave(trials), LEAST_LONG_REQUESTS * long_seconds)
+    return max(LEAST_WAVES * wave, LEAST_LONG_REQUESTS * long_seconds)
 
 
 def _typical_wave(trials: Sequence[Trial]) -> float:
@@ -208,9 +208,8 @@ def _find_change_of_longest(trials: Sequence[Trial]) -> float | None:
     if _find_change(trials) is None:
         return None
     fewest = _fewest_slices(trials)
-    return _find_change(
-        [trial for trial in trials if len(trial.figures.windows) == fewest]
-    )
+    longest = [trial for trial in trials if len(trial.figures.windows) == fewest]
+    return _find_change(longest)
 
 
 def _find_change(trials: Sequence[Trial]) -> float | None:
@@ -231,5 +230,6 @@ def _find_change(trials: Sequence[Trial]) -> float | None:
         late_without = late - np.array([window.late for window in windows])
         without = np.maximum(late_without, 1e-9) / np.maximum(early_without, 1e-9)
         error = jackknife_error(np.log(without))
-        limit = max(_LEAST_CHANGE, student(len(windows) - 1, 1 - _CHANCE) * error)
+        quantile = student(len(windows) - 1, 1 - _CHANCE)
+        limit = max(_LEAST_CHANGE, quantile * error)
     return change if abs(change) > limit else None
