@@ -242,19 +242,20 @@ def plan_run(
         # A strategy that the file's claims or its baseline may name cannot be left out.
         if request.strategies or not (experiment.claims or experiment.baseline):
             faults = plan_checks.plugin_faults(experiment.strategies, say)
+        replaced = {
+            name: substitute
+            for name, substitute in experiment.instead.items()
+            if strategies.unavailable(strategies.find(name))
+        }
+        left_out = {
+            name: str(fault).replace("\n", ": ") for name, fault in faults.items()
+        }
         plan = make_plan(
             experiment,
             command=request.command,
             changed=changed if file else [],
-            replaced={
-                name: substitute
-                for name, substitute in experiment.instead.items()
-                if strategies.unavailable(strategies.find(name))
-            },
-            left_out={
-                name: ": ".join(str(fault).split("\n"))
-                for name, fault in faults.items()
-            },
+            replaced=replaced,
+            left_out=left_out,
         )
         if file in bundled().values() and not request.strategies:
             plan = plan_checks.part_for_this_machine(plan)
@@ -288,8 +289,10 @@ def _say_what_is_left_out(plan: Plan, say: Say) -> None:
 
 
 def _check_length(plan: Plan) -> None:
-    """Raise FieldError if not even one round ends within the budget, or if recorded
-    times without `max_gap` make a run longer than a day.
+    """Raise FieldError if a run would take too long.
+
+    It does if not even one round ends within the budget, or if recorded times without
+    `max_gap` make it longer than a day.
     """
     needed = estimate_round_seconds(plan)
     if plan.budget is not None and plan.budget < needed:
@@ -308,20 +311,18 @@ def _check_length(plan: Plan) -> None:
             gap = longest_pause(workload) / _HOUR
             message = (
                 f"the run would take {hours:,.0f} h, with {gap:,.0f} h between two"
-                " requests"
+                " requests; shorten its gaps with `max_gap`"
             )
-            raise FieldError(
-                ["replay_times"], f"{message}; shorten its gaps with `max_gap`"
-            )
+            raise FieldError(["replay_times"], message)
 
 
 def _experiment_of_strategies(request: RunRequest) -> Experiment:
     if request.quick:
-        raise FieldError(
-            ["quick"],
+        message = (
             "only an experiment has a short form; name one, or reduce the work with"
-            " `requests`",
+            " `requests`"
         )
+        raise FieldError(["quick"], message)
     if not request.strategies:
         raise LabError(
             "nothing to measure: name an experiment ('clientlab run demo') or"
@@ -351,10 +352,10 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
 
 
 def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[str]]:
-    """Return the experiment for one link, that of the request or of the Compose stack,
-    and what that changed.
+    """Return the experiment for one link, and what that changed.
 
-    Control arms behind their own links are left out, and so are the claims about them.
+    The link is that of the request or of the Compose stack. Control arms behind their
+    own links are left out, and so are the claims about them.
     """
     is_compose = request.find_target(base).testbed == "compose"
     if not request.link and not is_compose:
@@ -434,10 +435,10 @@ def _override_for_own_servers(
 
 
 def _fit_workloads(plan: Plan, external: ExternalServers) -> Plan:
-    """Return the plan with workloads that fit the servers of its arms (see
-    `ExternalTarget.fit`).
+    """Return the plan with workloads that fit the servers of its arms.
 
-    Arms of different servers share a workload if the same fits all of them.
+    Arms of different servers share a workload if the same fits all of them. See
+    `ExternalTarget.fit`.
     """
     linked = bool(plan.links)
     kinds = {
@@ -491,10 +492,11 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
         changes["instead"] = {}  # these strategies and no others
     if request.url:
         changes["servers"] = {name: url for name, url in request.url.items() if name}
-    if request.environments:
-        changes["environments"] = {
-            name: read_environment(text) for name, text in request.environments.items()
-        }
+    environments = {
+        name: read_environment(text) for name, text in request.environments.items()
+    }
+    if environments:
+        changes["environments"] = environments
     # Each of these decides when the run ends, except the budget of a precision, which
     # limits its time.
     is_limited = base.precision is not None and "rounds" not in changes
@@ -502,12 +504,11 @@ def override(base: Experiment, request: RunRequest) -> Experiment:
         changes = {"budget": None, "precision": None} | changes
     workload = _workload_changes(base, request)
     _check_conflicts(base, request, {*changes, *workload, *request.link})
-    changes["workloads"] = {
-        name: table.model_copy(
-            update={"first": change(table.first, **workload), **request.link}
-        )
-        for name, table in base.workloads.items()
-    }
+    workloads = {}
+    for name, table in base.workloads.items():
+        first = change(table.first, **workload)
+        workloads[name] = table.model_copy(update={"first": first, **request.link})
+    changes["workloads"] = workloads
     return validate(lambda values: base.changed(**values), changes)
 
 
@@ -531,10 +532,9 @@ def _workload_changes(base: Experiment, request: RunRequest) -> dict[str, Any]:
         changes = dict.fromkeys(("requests", "duration", "rate", "stages")) | changes
     elif "replay" in changes and "duration" not in changes and not is_search:
         workloads = [table.first for table in base.workloads.values()]
-        skip_bad = any(value_of(workload, "skip_bad") for workload in workloads)
-        replay = Replay(
-            file=changes["replay"], skip_bad=changes.get("skip_bad", skip_bad)
-        )
+        skips_bad = any(value_of(workload, "skip_bad") for workload in workloads)
+        skips_bad = changes.get("skip_bad", skips_bad)
+        replay = Replay(file=changes["replay"], skip_bad=skips_bad)
         recorded = read_recorded_requests(replay)
         if not recorded.weights:
             changes.setdefault("requests", len(recorded.requests))
@@ -550,14 +550,14 @@ def _workload_changes(base: Experiment, request: RunRequest) -> dict[str, Any]:
 def _check_conflicts(
     base: Experiment, request: RunRequest, changed: Collection[str]
 ) -> None:
-    """Raise FieldError for a changed field that is an axis of the experiment, or that
-    single arms set themselves.
+    """Raise FieldError for a changed field that the experiment varies.
+
+    It is an axis of a workload, or single arms set it themselves.
     """
     for name, table in base.workloads.items():
+        parts = table.link_parts
         axes = list(table.axes)
-        axes += [
-            part for part, value in table.link_parts.items() if isinstance(value, list)
-        ]
+        axes += [part for part, value in parts.items() if isinstance(value, list)]
         for axis in axes:
             if axis in changed:
                 message = f"{axis} is an axis of workload {name!r}; change it in a file"
@@ -592,15 +592,15 @@ def _check_conflicts(
 
 
 def _describe_changes(base: Experiment, changed: Experiment) -> list[str]:
-    """Return a line for each value that was replaced, except those that decide when the
-    run ends and what it draws.
+    """Return a line for each value that was replaced.
+
+    Values that decide when the run ends and what it draws are left out.
     """
     pairs = zip(_list_values(base), _list_values(changed), strict=True)
-    lines = [
-        f"{name}: {_show(before)} → {_show(after)}"
-        for (name, before), (_, after) in pairs
-        if before != after
-    ]
+    lines = []
+    for (name, before), (_, after) in pairs:
+        if before != after:
+            lines.append(f"{name}: {_show(before)} → {_show(after)}")
     return list(dict.fromkeys(lines))
 
 

@@ -83,10 +83,10 @@ def log_limits(
 
     The `ends` of intervals extend it by at most one half.
     """
-    positive = [value for value in values if value > 0]
-    low = min(positive) / 1.5
-    high = max(positive) * 1.5
-    shown = [*positive, *(min(max(end, low), high) for end in ends)]
+    shown = [value for value in values if value > 0]
+    low = min(shown) / 1.5
+    high = max(shown) * 1.5
+    shown += [min(max(end, low), high) for end in ends]
     return min(shown) / 1.08, max(shown) * 1.08
 
 
@@ -98,40 +98,41 @@ def comparisons(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:
     colours = colours_of(run)
     for part in PARTS:
         contrasts = contrasts_by(part, run)
-        rows = [
-            _ratio_row(
-                f"{contrast.arm.name} over {contrast.base.name}",
-                colours[contrast.arm.name],
-                contrast.time,
-                contrast.figure,
-            )
-            for contrast in contrasts
-            if contrast.time is not None and not contrast.arm.axes
-        ]
+        rows = []
+        for contrast in contrasts:
+            if contrast.time is not None and not contrast.arm.axes:
+                arm = contrast.arm.name
+                name = f"{arm} over {contrast.base.name}"
+                row = _ratio_row(name, colours[arm], contrast.time, contrast.figure)
+                rows.append(row)
         if rows:
             title = f"{part.capitalize()}s: {contrasts[0].figure.label}"
             yield _forest_plot(title, rows, "times that of the second one")
     swept = {arm.name for arm in run.experiment.arms if arm.axes}
     for group in groups:
+        for load in group.by_load:
+            if not swept.issuperset(row.planned.arm for row in load):
+                yield from _ratios_of_load(group, load, colours)
+
+
+def _ratios_of_load(
+    group: Group, load: Sequence[Row], colours: Mapping[str, str]
+) -> Iterator[RowChart]:
+    """Compare the arms of a load with the fastest, if several have a ratio."""
+    rows = []
+    for row in load:
+        if row.ratio is not None and math.isfinite(row.ratio.value):
+            colour = colours[row.planned.arm]
+            ratio = None if row.fastest else row.ratio
+            rows.append(_ratio_row(row.name, colour, ratio, group.ranks_by))
+    if len(rows) > 1:
+        title = group.title
+        if group.mixed:
+            title += f" · {group.place_of(load[0])}"
         axis = f"{ranking_label(group.ranks_by)}, times that of the fastest arm"
         if group.searched:
             axis = f"{HIGHEST_RATE.label} of the fastest arm, times that of each arm"
-        for load in group.by_load:
-            rows = [
-                _ratio_row(
-                    row.name,
-                    colours[row.planned.arm],
-                    None if row.fastest else row.ratio,
-                    group.ranks_by,
-                )
-                for row in load
-                if row.ratio is not None and math.isfinite(row.ratio.value)
-            ]
-            if len(rows) > 1 and not swept.issuperset(row.planned.arm for row in load):
-                title = group.title
-                if group.mixed:
-                    title += f" · {group.place_of(load[0])}"
-                yield _forest_plot(title, rows, axis)
+        yield _forest_plot(title, rows, axis)
 
 
 def claim_ratios(claims: Iterable[ClaimResult]) -> Iterator[RowChart]:
@@ -215,7 +216,8 @@ def times(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:
             typical = typical_figure(dict(enumerate(rounds)))
             interval = typical.with_value(level).interval if typical else None
             if interval:
-                interval = interval[0] * factor, interval[1] * factor
+                low, high = interval
+                interval = (low * factor, high * factor)
             text = units.time(level * factor)
             if row.errors:
                 text += " ⚠ errors"
@@ -321,9 +323,9 @@ def distributions(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:
             )
             rows.append(chart_row)
         axis = "latency (logarithmic)"
-        delay = run.experiment.workloads[group.rows[0].planned.workload].delay
-        if delay is not None:
-            axis += f", with the requested delay of {delay}"
+        workload = run.experiment.workloads[group.rows[0].planned.workload]
+        if workload.delay is not None:
+            axis += f", with the requested delay of {workload.delay}"
         notes = [axis]
         if any(row.waits for row, _ in known):
             notes.append(f"{WAITS} holds the wait for a free connection.")
@@ -341,10 +343,8 @@ def distributions(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:
 
 def _rings_of(row: Row) -> list[float]:
     """Return the quantiles of an arm that are no lower bounds."""
-    known = [
-        row.figures[figure.key] for figure in _QUANTILES if figure.key not in row.bounds
-    ]
-    return [seconds for seconds in known if seconds]
+    known = [figure.key for figure in _QUANTILES if figure.key not in row.bounds]
+    return [seconds for key in known if (seconds := row.figures[key])]
 
 
 def courses(run: Run, groups: Sequence[Group]) -> Iterator[RowChart]:
