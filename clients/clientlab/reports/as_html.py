@@ -46,16 +46,16 @@ def _find_links(run: Run, beside: Path | None) -> Iterator[str]:
     """Yield relative paths of flame graphs and profiles that exist."""
     if beside is None:
         return
-    names = [
-        name
-        for one in run.explained
-        if one.profile is not None
-        for name in (one.profile.flame_graph, one.profile.speedscope)
-    ]
+    names = []
+    for explanation in run.explained:
+        profile = explanation.profile
+        if profile is not None:
+            names += [profile.flame_graph, profile.speedscope]
     for folder in ("explained", f"{run.run}/explained", f"results/{run.run}/explained"):
-        yield from (
-            f"{folder}/{name}" for name in names if (beside / folder / name).is_file()
-        )
+        for name in names:
+            path = f"{folder}/{name}"
+            if (beside / path).is_file():
+                yield path
 
 
 def _svg(chart: RowChart | Sweep, *, narrow: bool) -> Markup:

@@ -97,7 +97,8 @@ def svg(chart: RowChart | Sweep, *, narrow: bool) -> str:
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(file, format="svg", facecolor="none", metadata=metadata)
     text = file.getvalue()
-    text = re.sub(_DELETED, "", text[text.index("<svg") :])
+    _, tag, rest = text.partition("<svg")
+    text = re.sub(_DELETED, "", tag + rest)
     text = re.sub("(?<=: )#[0-9a-f]{6}", _css_variable, text)
     text = re.sub("'DejaVu Sans'[^;\"]*", "system-ui, sans-serif", text)
     return re.sub(r"\s*\n\s*", " ", text)
@@ -309,25 +310,15 @@ def _draw_marks(axes: Axes, chart: RowChart, places: list[float]) -> None:
         colour = row.colour if row.bar is None else INK
         dots += [(value, place, colour) for value in row.dots]
         rings += [(value, place, GROUND) for value in row.rings]
-    axes.hlines(
-        places,
-        chart.low,
-        [math.nan if row.bar is None else row.bar for row in chart.rows],
-        colors=[row.colour for row in chart.rows],
-        linewidth=_TRACK_HEIGHT - 3,
-    )
+    bars = [math.nan if row.bar is None else row.bar for row in chart.rows]
+    colours = [row.colour for row in chart.rows]
+    thickness = _TRACK_HEIGHT - 3
+    axes.hlines(places, chart.low, bars, colors=colours, linewidth=thickness)
     intervals = np.array([row.interval or _NO_INTERVAL for row in chart.rows])
     lows, highs = np.clip(intervals, 0.9 * chart.low, 1.1 * chart.high).T
     axes.hlines(places, lows, highs, color=INK, linewidth=1.5)
     ends = [*lows, *highs]
-    axes.scatter(
-        ends,
-        places * 2,
-        s=81,
-        marker="|",
-        color=INK,
-        linewidths=1.5,
-    )
+    axes.scatter(ends, places * 2, s=81, marker="|", color=INK, linewidths=1.5)
     size = 70 if chart.ratios else 40
     _draw_dots(axes, dots, size, GROUND)
     _draw_dots(axes, rings, size, INK)
@@ -371,8 +362,10 @@ def _draw_curves(axes: Axes, sweep: Sweep) -> None:
     y_scale = _scale_for(seconds)
     axes.set_xscale(x_scale)
     axes.set_yscale(y_scale)
-    is_log = y_scale == "log"
-    axes.set_ylim(log_limits(seconds) if is_log else (0, 1.05 * max(seconds)))
+    limits = (0.0, 1.05 * max(seconds))
+    if y_scale == "log":
+        limits = log_limits(seconds)
+    axes.set_ylim(limits)
     axes.margins(x=0.02)
     axes.grid()
     drawn = Counter[str]()
@@ -397,10 +390,10 @@ def _draw_curves(axes: Axes, sweep: Sweep) -> None:
         borderpad=0,
     )
     _set_ticks(axes.yaxis, 6, units.time)
-    texts = [
-        _shortened(value) if sweep.numeric else _folded(value, 14)
-        for value in sweep.ticks.values()
-    ]
+    if sweep.numeric:
+        texts = [_shortened(text) for text in sweep.ticks.values()]
+    else:
+        texts = [_folded(text, 14) for text in sweep.ticks.values()]
     axes.set_xticks(list(sweep.ticks), texts)
     axes.xaxis.set_minor_locator(NullLocator())
     _separate_labels(axes)
@@ -463,10 +456,12 @@ def _separate_labels(axes: Axes) -> None:
         axes.get_xticks(), axes.get_xticklabels(), axes.get_xgridlines(), strict=True
     )
     for value, label, line in reversed([*ticks]):
-        share = axes.transLimits.transform(axes.transScale.transform((value, 1)))[0]
+        scaled = axes.transScale.transform((value, 1))
+        share, _ = axes.transLimits.transform(scaled)
         if share > 1.001:
             continue  # it is not drawn
-        width = _LETTER * max(map(len, label.get_text().split("\n")))
+        lines = label.get_text().split("\n")
+        width = _LETTER * max(map(len, lines))
         side = "center"
         left = share * track - width / 2
         if share < 0.07:

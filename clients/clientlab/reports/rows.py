@@ -219,7 +219,8 @@ class Row:
         """The p99 of the successful requests if that of all is a lower bound."""
         if self.answered is None or _P99.key not in self.bounds:
             return None
-        return float(self.answered.quantiles(np.array([0.99]))[0])
+        [p99] = self.answered.quantiles(np.array([0.99]))
+        return float(p99)
 
     @cached_property
     def waits(self) -> bool:
@@ -409,6 +410,7 @@ def _row(
     load = loads[standing.name]
     equal_loads = [*loads.values()].count(load)
     arm = trials[0].planned.arm
+    reordering = [caution for caution in run.cautions if caution.kind in REORDERING]
     row = Row(
         standing=standing,
         trials=trials,
@@ -416,11 +418,7 @@ def _row(
         figures=_figures_at(trials, standing.level),
         compared_by=compared_by,
         alone=equal_loads == 1 < len(loads),
-        doubtful=any(
-            arm in caution.arms
-            for caution in run.cautions
-            if caution.kind in REORDERING
-        ),
+        doubtful=any(arm in caution.arms for caution in reordering),
         stopped=run.decided.get(arm, 0) > find_first_look(run.experiment),
     )
     # Quantiles are medians of their rounds: otherwise, a p50 would be above the p99 now
@@ -443,13 +441,11 @@ def _group(run: Run, key: ranking.GroupKey, rows: list[Row]) -> Group:
         body_sizes.append((figures.bytes_received or 0) / max(1, figures.requests))
         body_sizes.append(workload.request.upload_size or 0)
     within, baseline = ranking.baseline_of(run) or (None, None)
-    return Group(
-        key.title,
-        rows,
-        requests=requests.pop() if len(requests) == 1 else None,
-        large_bodies=max(body_sizes) >= _LARGE_BODY,
-        baseline=baseline if key == within else None,
-    )
+    has_large_bodies = max(body_sizes) >= _LARGE_BODY
+    count = requests.pop() if len(requests) == 1 else None
+    if key != within:
+        baseline = None
+    return Group(key.title, rows, count, has_large_bodies, baseline)
 
 
 def _figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None]:
@@ -457,30 +453,30 @@ def _figures_at(trials: Sequence[Trial], level: float) -> dict[str, float | None
 
     Figures that follow from the ranking are those at `level`.
     """
-    found = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
-    if found["highest_rate"] is not None:
-        return found | {"highest_rate": 1 / level}
+    figures = {figure.key: figure.over_rounds(trials) for figure in FIGURES}
+    if figures["highest_rate"] is not None:
+        return figures | {"highest_rate": 1 / level}
     ranks_by = ranked_by(trials)
-    typical = found[ranks_by.key]
+    typical = figures[ranks_by.key]
     is_known = math.isfinite(level) and level > 0 and not ranks_by.has_bounds(trials)
     if not typical or not is_known or ranks_by is _P99:
-        return found
+        return figures
     if ranks_by is not _TIME:
-        return found | {ranks_by.key: level}
+        return figures | {ranks_by.key: level}
     if len(_THROUGHPUT.values(trials)) == len(trials):
-        found["throughput"] = 1 / level
-    if found["received"]:
-        found["received"] *= typical / level
+        figures["throughput"] = 1 / level
+    if figures["received"]:
+        figures["received"] *= typical / level
     for key in ("import", "first_response"):
-        value = found[key]
+        value = figures[key]
         if value:
-            found[key] = value * level / typical
+            figures[key] = value * level / typical
     is_whole = not any(
         trial.figures.tail_seconds or trial.figures.errors for trial in trials
     )
-    if found["wall"] and is_whole:
-        found["wall"] *= level / typical
-    return found
+    if figures["wall"] and is_whole:
+        figures["wall"] *= level / typical
+    return figures
 
 
 def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
@@ -500,20 +496,17 @@ def bottleneck_shares(verdict: str | None, shares: Mapping[str, float]) -> str:
 
 def figure_table(group: Group) -> DataTable:
     """Return the table of a group, with a column for each figure that it has."""
-    keys, headings, cells = zip(*_columns(group), strict=True)
+    keys, headings, columns = zip(*_columns(group), strict=True)
+    rows = list(zip(*columns, strict=True))
     places = {key: place for place, key in enumerate(keys)}
+    texts = [places[key] for key in ("bottleneck", "shares") if key in places]
+    best = [place for place, row in enumerate(group.rows) if row.first]
     brief = [places[key] for key in _brief_keys(group) if key in places]
+    brief = [*brief[: _MOST_COLUMNS - 2], places["bottleneck"]]
     title = group.title
     if not group.mixed:
         title += f" · c={group.rows[0].planned.concurrency}"
-    return DataTable(
-        headings,
-        list(zip(*cells, strict=True)),
-        title,
-        texts=[places[key] for key in ("bottleneck", "shares") if key in places],
-        best=[place for place, row in enumerate(group.rows) if row.first],
-        brief=[*brief[: _MOST_COLUMNS - 2], places["bottleneck"]],
-    )
+    return DataTable(headings, rows, title, texts=texts, best=best, brief=brief)
 
 
 def _brief_keys(group: Group) -> list[str]:
