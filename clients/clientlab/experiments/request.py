@@ -328,6 +328,7 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
             "nothing to measure: name an experiment ('clientlab run demo') or"
             " strategies with -t"
         )
+    is_cold = request.workload.get("cold")
     question = "Which of these strategies is fastest here?"
     versions = [
         names for names in (request.environments, request.url) if len(names) == 2
@@ -337,8 +338,9 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
             "How many requests per second does each of these strategies hold here?"
         )
     elif versions:
-        question = "Is {1} slower than {0}?".format(*versions[0])
-    elif request.workload.get("cold"):
+        first, second = versions[0]
+        question = f"Is {second} slower than {first}?"
+    elif is_cold:
         question = "Which of these strategies has its first response soonest?"
     elif request.workload.get("stream"):
         question = "Which of these strategies takes the least CPU time per event?"
@@ -346,7 +348,7 @@ def _experiment_of_strategies(request: RunRequest) -> Experiment:
         name="run",
         question=question,
         strategies=list(request.strategies),
-        rounds=_COLD_ROUNDS if request.workload.get("cold") else RunSettings().rounds,
+        rounds=_COLD_ROUNDS if is_cold else RunSettings().rounds,
         workloads={"workload": WorkloadTable(first=Workload())},
     )
 
@@ -360,19 +362,7 @@ def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[
     is_compose = request.find_target(base).testbed == "compose"
     if not request.link and not is_compose:
         return base, []
-    changed = []
-    behind_link = [
-        name for name, arm in base.arms.items() if arm.control and arm.link_parts
-    ]
-    arms = {name: arm for name, arm in base.arms.items() if name not in behind_link}
-    if behind_link and (arms or base.strategies):
-        claims = {
-            name: claim
-            for name, claim in base.claims.items()
-            if set(behind_link).isdisjoint(_tables_of(claim))
-        }
-        changed.append(f"without the arms behind a link: {', '.join(behind_link)}")
-        base = base.changed(arms=arms, claims=claims)
+    base, changed = _leave_out_linked_controls(base)
     tables = (*base.workloads.values(), *base.arms.values())
     has_link = request.link or any(table.link_parts for table in tables)
     link = link_of_stack(os.environ) if is_compose and not has_link else None
@@ -387,11 +377,33 @@ def _fit_links(base: Experiment, request: RunRequest) -> tuple[Experiment, list[
     return base, changed
 
 
+def _leave_out_linked_controls(base: Experiment) -> tuple[Experiment, list[str]]:
+    """Return the experiment without control arms behind links, and what that changed.
+
+    They stay if the experiment has no other arms.
+    """
+    behind_link = [
+        name for name, arm in base.arms.items() if arm.control and arm.link_parts
+    ]
+    arms = {name: arm for name, arm in base.arms.items() if name not in behind_link}
+    if not behind_link or not (arms or base.strategies):
+        return base, []
+    claims = {
+        name: claim
+        for name, claim in base.claims.items()
+        if set(behind_link).isdisjoint(_tables_of(claim))
+    }
+    changed = f"without the arms behind a link: {', '.join(behind_link)}"
+    return base.changed(arms=arms, claims=claims), [changed]
+
+
 def _tables_of(claim: ClaimTable) -> Iterator[str]:
     """Yield the names of the tables of arms that a claim names."""
     for arm in (claim.a, claim.b, claim.c, claim.d, claim.sweep):
         if arm is not None:
-            yield arm.partition("[")[0].partition(" (")[0]
+            name, _, _ = arm.partition("[")
+            table, _, _ = name.partition(" (")
+            yield table
 
 
 def _override_for_own_servers(

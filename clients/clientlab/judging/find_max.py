@@ -150,22 +150,19 @@ class Search:
         if last.status == "lost":
             return lost
         if held is None:
-            tried = last.planned.search_rate
+            rate = last.planned.search_rate
             why = why_not_held(last, self.conditions)
-            reason = f"it held no rate: at {tried:.4g} requests/s, {why}"
+            reason = f"it held no rate: at {rate:.4g} requests/s, {why}"
             return lost.updated(status="failed", reason=reason)
         if not_held is None:
             reason = f"it held even {units.rate(held)} requests/s"
             return lost.updated(status="failed", reason=reason)
-        shown = [
-            probe
-            for probe in self.probes
-            if probe.planned.search_rate == held
-            and not why_not_held(probe, self.conditions)
-        ][-1]
+        tried = [probe for probe in self.probes if probe.planned.search_rate == held]
+        holding = [probe for probe in tried if not why_not_held(probe, self.conditions)]
+        shown = holding[-1]
         figures = shown.figures.updated(open_load=None)
-        rate = HighestRate(held=held, not_held=not_held)
-        return shown.updated(planned=planned, figures=figures, highest_rate=rate)
+        highest = HighestRate(held=held, not_held=not_held)
+        return shown.updated(planned=planned, figures=figures, highest_rate=highest)
 
 
 def search_of(
