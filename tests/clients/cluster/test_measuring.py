@@ -8,7 +8,9 @@ import signal
 
 import pytest
 
+from clientlab.cli import run_command_line
 from running import eventually
+from signal_handlers import handling
 
 pytestmark = pytest.mark.real
 
@@ -27,6 +29,30 @@ SLOW = (
 )
 
 
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""Signals whose handlers the command line replaces."""
+
+
+@pytest.fixture
+def check_refused(monkeypatch, capsys):
+    """Check that a run ends with one line and exit code 2, and is not stored."""
+    # Otherwise it would wait for workers that may have been started with it.
+    monkeypatch.setattr("clientlab.cluster.workers._ARRIVE_SECONDS", 0.0)
+
+    def check(cluster, part: str, *words: str) -> None:
+        monkeypatch.setenv("AIOHTTP_ADDRESS", cluster.upstream)
+        before = cluster.store.names()
+        places = ("--cluster", cluster.address, "--out", str(cluster.store.folder))
+        with handling({number: signal.getsignal(number) for number in ENDING}):
+            code = run_command_line(["run", *words, *places])
+        said = capsys.readouterr().err
+        assert (code, said.count("\n")) == (2, 1), said
+        assert part in said
+        assert cluster.store.names() == before
+
+    return check
+
+
 def measuring(workers):
     """The worker that measures a trial now; None if there is none."""
     return next(
@@ -34,7 +60,9 @@ def measuring(workers):
     )
 
 
-def test_trials_are_measured_on_workers_that_offer_their_strategies(cluster):
+def test_trials_are_measured_on_workers_that_offer_their_strategies(
+    cluster, check_refused
+):
     """The worker's page and the run file have the same figures.
 
     Other strategies are refused.
@@ -63,7 +91,7 @@ def test_trials_are_measured_on_workers_that_offer_their_strategies(cluster):
     )
 
 
-def test_workers_measure_the_shards_of_a_trial_together(two_workers):
+def test_workers_measure_the_shards_of_a_trial_together(two_workers, check_refused):
     cluster, workers = two_workers
     run = cluster.run(
         "-t", "http.client@threads", *SMALL, "-n", "301", "-c", "5", "--shards", "2"
@@ -112,7 +140,8 @@ def test_a_trial_whose_worker_is_killed_is_measured_on_another_one(two_workers):
     assert trials == [(1, "done"), (1, "lost"), (2, "done")]
 
 
-def test_without_its_scheduler_a_run_stops_and_can_be_resumed(cluster):
+@pytest.mark.release
+def test_without_its_scheduler_a_run_stops_and_can_be_resumed(cluster, check_refused):
     (worker,) = cluster.workers("")
     run = cluster.run(*SLOW)
     eventually(
@@ -133,12 +162,3 @@ def test_without_its_scheduler_a_run_stops_and_can_be_resumed(cluster):
         "lost",
         "done",
     ]
-
-
-def check_refused(cluster, part: str, *words: str) -> None:
-    """Check that a run ends with one line and exit code 2, and is not stored."""
-    before = cluster.store.names()
-    run = cluster.run(*words)
-    assert (run.ended(), run.said.count("\n")) == (2, 1), run.said
-    assert part in run.said
-    assert cluster.store.names() == before
