@@ -31,7 +31,7 @@ def test_gunicorn_closes_idle_connections_and_answers_requests_before_it_stops(
             assert connection.sock.recv(1) == b""
             assert time.monotonic() - start > 0.8
         with contextlib.closing(server.connect()) as connection:
-            connection.request("GET", "/?delay=1s")
+            connection.request("GET", "/?delay=300ms")
             eventually(
                 lambda: server.metric("mockupstream_requests_in_flight") == 1,
                 "the request is in flight",
