@@ -45,7 +45,7 @@ def test_a_delay_or_a_queue_is_found_in_a_real_trial(
         upstream=upstream, concurrency=16
     )
     workload = make_workload(
-        requests=requests, concurrency=16, delay=Delay.parse("100ms")
+        requests=requests, concurrency=16, delay=Delay.parse("60ms")
     )
     trial = TrialRunner(testbed)(planned, workload, tmp_path, lambda _: None)
     assert trial.status == "done", trial.reason

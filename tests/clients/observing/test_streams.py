@@ -104,7 +104,7 @@ def test_every_event_is_recorded_once_with_the_moments_of_its_write_and_its_arri
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("strategy", "form"),
-    [("openai-async@workers", "openai-chat"), ("anthropic@threads", "anthropic")],
+    [("aiohttp@workers", "openai-chat"), ("urllib3@threads", "anthropic")],
 )
 def test_the_processes_of_trials_record_the_events_of_all_streams(strategy, form, url):
     found = measure(strategy, streams(form, concurrency=2), url)
