@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from http.client import responses
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 from aiohttp import web
@@ -109,6 +110,11 @@ class UpstreamWorker(GunicornUVLoopWebWorker):
         super().notify()
         for listener in self.sockets:
             listener.listen(self.cfg.backlog)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End at once: aiohttp's worker notices SIGTERM up to a second later."""
+        super().handle_exit(sig, frame)
+        self._notify_waiter_done()
 
 
 class _AiohttpUpstream:
