@@ -90,10 +90,7 @@ class Careless:
     "words",
     [
         ("aiohttp@workers?limit_per_host=10", "-c", 40, "-n", 80),
-        pytest.param(
-            ("mine.py:in_executor@workers", "-c", 64, "-d", "3s"),
-            marks=pytest.mark.release,
-        ),
+        ("mine.py:in_executor@workers", "-c", 64, "-d", "3s"),
     ],
 )
 def test_delays_are_no_verdict_if_few_requests_are_at_the_server(
@@ -161,7 +158,7 @@ def test_a_limit_of_the_client_is_named_with_what_reached_the_server(
 def test_the_code_that_takes_the_cpu_is_named_with_its_share(clientlab, results):
     Path("mine.py").write_text(MINE)
     said = clientlab(
-        *("run", "-t", "mine.py:fetch", "-n", 200, "--rounds", 1, "--explain"),
+        *("run", "-t", "mine.py:fetch", "-n", 300, "--rounds", 1, "--explain"),
     )
     assert said.code == 0, said.err
     [found] = results.read("last").explained
@@ -169,7 +166,7 @@ def test_the_code_that_takes_the_cpu_is_named_with_its_share(clientlab, results)
     # Their shares of both: the rest is the client's work, whose share varies.
     both = shares["busy"] + shares["other"]
     assert shares["busy"] == pytest.approx(0.6, abs=0.08)
-    assert shares["other"] == pytest.approx(0.3, abs=0.08)
+    assert shares["other"] == pytest.approx(0.3, abs=0.05)
     assert shares["busy"] / both == pytest.approx(2 / 3, abs=0.06)
     assert found.waits.most_at_server == 1
     folder = results.folder / results.names()[-1] / "explained"

@@ -60,9 +60,7 @@ def seed_of(run) -> int:
     return reseed_for_round(workload, run.experiment.seed, 1).seed
 
 
-@pytest.mark.parametrize(
-    "upstream", ["aiohttp", pytest.param("flask", marks=pytest.mark.release)]
-)
+@pytest.mark.parametrize("upstream", ["aiohttp", "flask"])
 def test_attempts_duplicates_and_lost_calls_are_those_of_the_model(
     clientlab, results, upstream
 ):
